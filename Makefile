@@ -1,0 +1,40 @@
+# Every target makes what it needs by itself and is quick when that exists.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.PHONY: help setup demo test lint docs bench clean
+
+help: ## List the targets
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-8s %s\n", $$1, $$2}'
+
+setup: $(INSTALLED) ## Make .venv with everything in it
+
+$(INSTALLED): pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	touch $@
+
+demo: $(INSTALLED) ## Show what suffice does, in about a minute
+	$(BIN)/suffice demo --out demo-output
+
+test: lint ## Check style and types, run all tests and doctests
+	$(BIN)/python -m pytest -q
+
+lint: $(INSTALLED) ## Check style and types only
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+docs: $(INSTALLED) ## Build the documentation into docs/_build/html, warnings are errors
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo "Open docs/_build/html/index.html"
+
+bench: $(INSTALLED) ## Measure the probe against the bare model on this machine
+	$(BIN)/suffice bench probe --model timm/vit_tiny_patch16_224 --random-weights
+	$(BIN)/suffice bench probe --model timm/resnet18 --random-weights
+
+clean: ## Remove everything that make made
+	rm -rf $(VENV) docs/_build demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis

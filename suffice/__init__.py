@@ -1,0 +1,60 @@
+"""suffice: what is enough for an image classifier to decide.
+
+The rooms, from the street to the roof; each may use those before it:
+
+* :mod:`suffice.vision`: images and classifiers in, and the anatomy of models.
+* :mod:`suffice.perturb`: grids and regions, baselines, masks, and the probe that scores masked images.
+* :mod:`suffice.cli`: the commands.
+* :mod:`suffice.testing`: oracle classifiers and conformance checks, for anyone who adds to the house.
+
+Names are imported when first used, so ``import suffice`` costs no more than a moment.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from suffice.errors import SufficeError, SufficeWarning
+
+__version__ = "0.1.0.dev0"
+
+if TYPE_CHECKING:
+    from suffice.perturb import Grid, Probe, baselines
+    from suffice.vision import Classifier, Images, load, models, open_images
+
+_ROOM_OF = {
+    "Classifier": "vision",
+    "Images": "vision",
+    "load": "vision",
+    "models": "vision",
+    "open_images": "vision",
+    "Grid": "perturb",
+    "Probe": "perturb",
+    "baselines": "perturb",
+}
+
+__all__ = [
+    "Classifier",
+    "Grid",
+    "Images",
+    "Probe",
+    "SufficeError",
+    "SufficeWarning",
+    "baselines",
+    "load",
+    "models",
+    "open_images",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ROOM_OF:
+        raise AttributeError(f"module 'suffice' has no attribute {name!r}")
+    value = getattr(import_module(f"suffice.{_ROOM_OF[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(globals().keys() | _ROOM_OF.keys())

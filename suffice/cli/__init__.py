@@ -1,0 +1,11 @@
+"""The commands: parse, call, print; no logic of their own.
+
+``suffice demo`` · ``suffice models`` · ``suffice predict`` · ``suffice bench``; each takes ``--help``.
+"""
+
+
+def main() -> None:
+    """Entry point of the command ``suffice``."""
+    from suffice.cli.app import main as run
+
+    run()

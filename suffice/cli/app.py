@@ -1,0 +1,54 @@
+"""The command line: parse, call, print."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+import suffice
+from suffice.cli import bench, demo, models, predict
+from suffice.cli.output import stderr
+from suffice.errors import SufficeError
+
+app = typer.Typer(
+    help="What is enough for an image classifier to decide.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"suffice {suffice.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
+    ] = False,
+) -> None: ...
+
+
+app.command("demo", epilog=demo.EXAMPLES)(demo.demo)
+app.command("models", epilog=models.EXAMPLES)(models.models_command)
+app.command("predict", epilog=predict.EXAMPLES)(predict.predict)
+app.add_typer(bench.app, name="bench")
+
+
+def main() -> None:
+    """Run the command line; a user's mistake is one clear message and exit code 2, never a traceback."""
+    try:
+        app()
+    except SufficeError as error:
+        stderr.print("[bold red]Error:[/bold red]", end=" ")
+        stderr.print(str(error), markup=False, soft_wrap=True)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        stderr.print("Stopped.")
+        sys.exit(130)

@@ -1,0 +1,72 @@
+"""``suffice bench``: measure speed on this machine, beside the bare model."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from suffice.cli import output
+from suffice.cli.options import AsJson, Checkpoint, Device, ModelName, Precision, RandomWeights, load_model
+
+app = typer.Typer(help="Measure speed on this machine, as ratios against the bare model.", no_args_is_help=True)
+
+EXAMPLES = """
+Examples:
+
+[green]suffice bench probe --model timm/vit_tiny_patch16_224 --random-weights[/green]
+
+[green]suffice bench probe --model timm/resnet50 --random-weights --batch 1024 --precision bf16 --compile[/green]
+"""
+
+
+@app.callback()
+def _bench() -> None: ...
+
+
+@app.command("probe", epilog=EXAMPLES)
+def probe(
+    model: ModelName = "timm/vit_tiny_patch16_224",
+    images: Annotated[int, typer.Option(min=1, help="Images that the questions are about.")] = 4,
+    batch: Annotated[int, typer.Option(min=1, help="Masked images per forward.")] = 32,
+    precision: Annotated[Precision, typer.Option(help="Precision of the model.")] = Precision.fp32,
+    compile: Annotated[bool, typer.Option("--compile", help="Compile the model with torch.compile.")] = False,
+    batches: Annotated[int, typer.Option(min=1, help="Forwards per timing.")] = 4,
+    rounds: Annotated[int, typer.Option(min=1, help="Timings of each kind; the median counts.")] = 5,
+    checkpoint: Checkpoint = None,
+    random_weights: RandomWeights = False,
+    device: Device = None,
+    as_json: AsJson = False,
+) -> None:
+    """Forwards per second of the bare model and inside the probe, and their ratio."""
+    import torch
+
+    from suffice.perturb.benchmark import benchmark_probe
+
+    net = load_model(model, checkpoint, random_weights, device)
+    where = (
+        torch.cuda.get_device_name(net.device)
+        if net.device.type == "cuda"
+        else f"CPU, {torch.get_num_threads()} threads"
+    )
+    setting = f"{net.name} · {where} · batch {batch} · {precision.value}{' · compiled' if compile else ''}"
+    timings = []
+    with output.progress(setting) as on_progress:
+        for timing in benchmark_probe(
+            net,
+            images=images,
+            batch_size=batch,
+            precision=precision.value,
+            compile=compile,
+            batches=batches,
+            rounds=rounds,
+        ):
+            timings.append(timing)
+            on_progress(len(timings), 3)
+    if as_json:
+        output.print_json({"setting": setting, "timings": [vars(t) for t in timings]})
+        return
+    rows = [(t.questions, f"{t.bare:.1f}", f"{t.probe:.1f}", f"{t.efficiency:.3f}") for t in timings]
+    output.print_table(
+        setting, ("questions", "bare forwards/s", "probe forwards/s", "efficiency"), rows, right=(1, 2, 3)
+    )

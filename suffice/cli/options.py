@@ -1,0 +1,47 @@
+"""Options that several commands share, and what they mean.
+
+Commands import the rooms inside their functions, so that ``--help`` answers at once.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from suffice.vision import Classifier
+
+
+class Precision(str, Enum):
+    """Precision of the model's arithmetic."""
+
+    fp32 = "fp32"
+    bf16 = "bf16"
+    fp16 = "fp16"
+
+
+class Resize(str, Enum):
+    """Resize rule."""
+
+    crop = "crop"
+    squash = "squash"
+
+
+ModelName = Annotated[str, typer.Option("--model", "-m", help="Model, such as timm/deit_small_patch16_224.")]
+Checkpoint = Annotated[Path | None, typer.Option(help="Weights to use instead of the published ones.")]
+RandomWeights = Annotated[bool, typer.Option("--random-weights", help="Random weights; needs no network.")]
+Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, …; default the first GPU, else the CPU.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def load_model(
+    name: str, checkpoint: Path | None, random_weights: bool, device: str | None, resize: Resize | None = None
+) -> Classifier:
+    """Load the classifier that the shared options name."""
+    from suffice.vision import load
+
+    options: dict[str, Any] = {"resize": resize.value} if resize else {}
+    return load(name, checkpoint=checkpoint, pretrained=not random_weights, device=device, **options)

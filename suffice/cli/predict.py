@@ -1,0 +1,68 @@
+"""``suffice predict``: what a model says of whole images."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from suffice.cli import output
+from suffice.cli.options import AsJson, Checkpoint, Device, ModelName, RandomWeights, Resize, load_model
+
+EXAMPLES = """
+Examples:
+
+[green]suffice predict cat.jpg --model timm/deit_small_patch16_224[/green]
+
+[green]suffice predict photos/ --model torchvision/resnet50 --json > predictions.json[/green]
+
+[green]suffice predict cat.jpg --model timm/vit_tiny_patch16_224 --checkpoint weights.safetensors[/green]
+"""
+
+
+def predict(
+    images: Annotated[list[Path], typer.Argument(help="Image files, folders, or CSV/JSONL lists.")],
+    model: ModelName,
+    top: Annotated[int, typer.Option(min=1, help="Classes to show for each image.")] = 5,
+    checkpoint: Checkpoint = None,
+    random_weights: RandomWeights = False,
+    device: Device = None,
+    resize: Annotated[Resize | None, typer.Option(help="Overrule the weights' own resize rule.")] = None,
+    batch: Annotated[int, typer.Option(min=1, help="Images per forward.")] = 64,
+    as_json: AsJson = False,
+) -> None:
+    """Predict the classes of images. Files that cannot be read are named and skipped."""
+    from suffice.vision import open_images
+
+    opened = open_images(images[0] if len(images) == 1 else images)
+    net = load_model(model, checkpoint, random_weights, device, resize)
+    with output.progress("Predicting") as on_progress:
+        found = net.predict(
+            opened, batch_size=batch, broken="raise" if len(opened) == 1 else "skip", on_progress=on_progress
+        )
+    best = found.top(top)
+    if as_json:
+        output.print_json(
+            {
+                "model": net.name,
+                "family": net.family,
+                "score": net.score,
+                "images": [
+                    {"image": name, "top": [{"class": c, "label": label, "score": s} for c, label, s in row]}
+                    for name, row in zip(found.names, best, strict=True)
+                ],
+                "skipped": [{"image": skip.name, "reason": skip.reason} for skip in found.skipped],
+            }
+        )
+    else:
+        rows = [
+            (name if place == 0 or not output.stdout.is_terminal else "", place + 1, label, c, f"{score:.3f}")
+            for name, row in zip(found.names, best, strict=True)
+            for place, (c, label, score) in enumerate(row)
+        ]
+        output.print_table(net.name, ("image", "#", "label", "class", net.score), rows, right=(1, 3, 4))
+        for skip in found.skipped:
+            output.note(f"Skipped {skip.name}: {skip.reason}")
+    if found.skipped:
+        raise typer.Exit(1)

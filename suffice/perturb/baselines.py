@@ -1,0 +1,222 @@
+"""Baselines: the image that shows through where pixels are hidden.
+
+Always defined in pixel space [0, 1] and normalised like the image afterwards, so that ``"black"`` is black for every
+model. A baseline is a function of a batch; the registered ones are the choices found in the literature, which are not
+interchangeable (see ``docs/perturb.md``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal, Union
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from suffice.errors import OptionError
+from suffice.vision.identity import image_seed
+
+Border = Literal["reflect", "zero"]
+Baseline = Union[str, Callable[[Tensor], Tensor], Tensor, Any]
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What a baseline may depend on.
+
+    Attributes:
+        pixels: Images [N, 3, H, W] in [0, 1].
+        mean: The model's mean colour.
+        seeds: One seed an image, for random baselines.
+    """
+
+    pixels: Tensor
+    mean: Sequence[float]
+    seeds: Sequence[int]
+
+
+_baselines: dict[str, Callable[[Scene], Tensor]] = {}
+
+
+def register_baseline(*names: str) -> Callable[[Callable[[Scene], Tensor]], Callable[[Scene], Tensor]]:
+    """Decorator that makes a baseline known under one or more names.
+
+    The function maps a :class:`Scene` to baseline images [N, 3, H, W] in [0, 1].
+    """
+
+    def register(function: Callable[[Scene], Tensor]) -> Callable[[Scene], Tensor]:
+        _baselines.update(dict.fromkeys(names, function))
+        return function
+
+    return register
+
+
+def baselines() -> list[str]:
+    """Names of the registered baselines."""
+    return sorted(_baselines)
+
+
+def make_baseline(
+    baseline: Baseline,
+    pixels: Tensor,
+    *,
+    mean: Sequence[float] = (0.485, 0.456, 0.406),
+    ids: Sequence[str] | None = None,
+    seed: int = 0,
+) -> Tensor:
+    """Make the baseline of each image.
+
+    Args:
+        baseline: A registered name; a function from pixels [N, 3, H, W] to the same shape; or an image: a tensor
+            [3, H, W] or [N, 3, H, W] in [0, 1], or anything else that :func:`suffice.open_images` takes, of the
+            images' size.
+        pixels: Images [N, 3, H, W] in [0, 1].
+        mean: Mean colour of the model's normalisation.
+        ids: Identity of each image; random baselines depend on it, and not on its place in the batch.
+        seed: Seed of random baselines.
+
+    Returns:
+        [N, 3, H, W] in [0, 1].
+
+    Example:
+        >>> make_baseline("image-mean", torch.rand(2, 3, 8, 8)).shape
+        torch.Size([2, 3, 8, 8])
+    """
+    if isinstance(baseline, str) and baseline in _baselines:
+        seeds = [image_seed(seed, i) for i in (ids if ids is not None else map(str, range(len(pixels))))]
+        made = _baselines[baseline](Scene(pixels, mean, seeds))
+    elif isinstance(baseline, Tensor):
+        made = baseline.to(pixels)
+    elif callable(baseline):
+        made = baseline(pixels)
+    else:
+        made = _opened(baseline, pixels)
+    if not isinstance(made, Tensor) or made.shape[-3:] != pixels.shape[-3:] or made.dim() not in (3, 4):
+        seen = list(made.shape) if isinstance(made, Tensor) else type(made).__name__
+        raise OptionError(f"The baseline has shape {seen}; expected {list(pixels.shape)} or {list(pixels.shape[1:])}.")
+    if not (made.min() >= -1e-4 and made.max() <= 1 + 1e-4):
+        raise OptionError("The baseline has values outside [0, 1]; baselines are pixels, before normalisation.")
+    return made.expand_as(pixels).to(pixels).clamp(0, 1)
+
+
+@register_baseline("blur")
+def blur(scene: Scene) -> Tensor:
+    """Gaussian blur as in I-GOS and iGOS++: kernel 51, sigma 50; 151 from 500 pixels on, 201 from 800 on."""
+    longest = max(scene.pixels.shape[-2:])
+    kernel = 51 if longest < 500 else 151 if longest < 800 else 201
+    return separable_blur(scene.pixels, gaussian_kernel(kernel, kernel - 1), "reflect")
+
+
+@register_baseline("blur-tis")
+def blur_tis(scene: Scene) -> Tensor:
+    """Gaussian blur as in the evaluation of TIS: kernel 11, sigma 5."""
+    return separable_blur(scene.pixels, gaussian_kernel(11, 5), "reflect")
+
+
+@register_baseline("blur-rise")
+def blur_rise(scene: Scene) -> Tensor:
+    """The blur of RISE's insertion: called Gaussian 11/5, but almost a box, with the mean colour around the image."""
+    mean = _colour(scene)
+    return separable_blur(scene.pixels - mean, rise_kernel(), "zero") + mean
+
+
+@register_baseline("black")
+def black(scene: Scene) -> Tensor:
+    """Black pixels."""
+    return torch.zeros_like(scene.pixels)
+
+
+@register_baseline("grey", "mean")
+def grey(scene: Scene) -> Tensor:
+    """The mean colour of the model's normalisation, so zero after it."""
+    return _colour(scene).expand_as(scene.pixels)
+
+
+@register_baseline("image-mean")
+def image_mean(scene: Scene) -> Tensor:
+    """The mean colour of each image."""
+    return scene.pixels.mean(dim=(2, 3), keepdim=True).expand_as(scene.pixels)
+
+
+@register_baseline("noise")
+def noise(scene: Scene) -> Tensor:
+    """Uniform noise, each image its own by its seed; the same on every device."""
+    shape = scene.pixels.shape[1:]
+    drawn = [torch.rand(shape, generator=torch.Generator().manual_seed(seed)) for seed in scene.seeds]
+    return torch.stack(drawn).to(scene.pixels)
+
+
+def separable_blur(pixels: Tensor, kernel: np.ndarray, border: Border) -> Tensor:
+    """Blur rows and columns with the same kernel.
+
+    Each direction is one matrix product with a banded matrix that holds the border rule too, so images smaller than
+    the kernel are no special case.
+
+    Args:
+        pixels: [N, C, H, W].
+        kernel: Odd length, sums to 1.
+        border: ``"reflect"`` mirrors without repeating the edge pixel; ``"zero"`` pads with zeros.
+
+    Returns:
+        [N, C, H, W].
+    """
+    height, width = pixels.shape[-2:]
+    down = _blur_matrix(height, tuple(kernel), border).to(pixels)
+    across = _blur_matrix(width, tuple(kernel), border).to(pixels)
+    return down @ pixels @ across.T
+
+
+def gaussian_kernel(length: int, sigma: float) -> np.ndarray:
+    """A truncated Gaussian [length] that sums to 1."""
+    offset = np.arange(length) - (length - 1) / 2
+    weights = np.exp(-(offset**2) / (2 * sigma**2))
+    return weights / weights.sum()
+
+
+def rise_kernel() -> np.ndarray:
+    """A unit impulse in 11 places smoothed with sigma 5 and reflecting borders, which leaves almost a box."""
+    from scipy.ndimage import gaussian_filter1d
+
+    impulse = np.zeros(11)
+    impulse[5] = 1
+    return gaussian_filter1d(impulse, 5)
+
+
+@lru_cache(maxsize=32)
+def _blur_matrix(length: int, kernel: tuple[float, ...], border: Border) -> Tensor:
+    """The blur of a line of pixels as a matrix [length, length]."""
+    reach = len(kernel) // 2
+    row = np.repeat(np.arange(length), len(kernel))
+    column = row + np.tile(np.arange(-reach, reach + 1), length)
+    weight = np.tile(np.asarray(kernel), length)
+    if border == "reflect":
+        period = max(2 * (length - 1), 1)  # mirrored as often as needed
+        column = np.abs((column + length - 1) % period - (length - 1)) if length > 1 else np.zeros_like(column)
+    inside = (column >= 0) & (column < length)
+    matrix = np.zeros((length, length))
+    np.add.at(matrix, (row[inside], column[inside]), weight[inside])
+    return torch.from_numpy(matrix)
+
+
+def _colour(scene: Scene) -> Tensor:
+    return torch.tensor(scene.mean).to(scene.pixels).view(1, 3, 1, 1)
+
+
+def _opened(baseline: Any, pixels: Tensor) -> Tensor:
+    from pathlib import Path
+
+    from suffice.vision.geometry import Geometry
+    from suffice.vision.images import open_images
+    from suffice.vision.stream import stream
+
+    if isinstance(baseline, str) and not Path(baseline).exists():
+        raise OptionError(
+            f"There is no baseline {baseline!r}; there are {', '.join(baselines())}, "
+            "or give a function, an image or a file."
+        )
+    size = (pixels.shape[-2], pixels.shape[-1])
+    opened = [batch.pixels for batch in stream(open_images(baseline), Geometry(size))]
+    return torch.cat(opened).squeeze(0).to(pixels)

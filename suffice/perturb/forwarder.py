@@ -1,0 +1,112 @@
+"""The forwarder: puts batches of one fixed shape through a model, as fast as the bare model goes."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from suffice.errors import OptionError, SufficeWarning
+from suffice.vision.classifier import Classifier
+from suffice.vision.outputs import class_scores
+
+Precision = Literal["fp32", "bf16", "fp16"]
+DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+AUTO_BATCH = {"cuda": 512, "cpu": 32}
+
+
+class Forwarder:
+    """Scores of batches, in the chosen precision, memory layout and compilation.
+
+    The classifier's own module is never changed. Where another precision or layout is asked for, the forwarder works
+    on a copy, made once, of the weights as they are then.
+
+    Args:
+        net: The classifier.
+        batch_size: Inputs per forward, or ``"auto"``. Halved, with one warning, when memory runs out.
+        precision: ``"fp32"``, ``"bf16"`` or ``"fp16"`` for the model; scores are always computed in fp32.
+        channels_last: Memory layout; ``"auto"`` chooses it on the GPU for models with convolutions beyond the
+            first layer, which run faster with it.
+        compile: Compile the model with ``torch.compile``. Incomplete batches are then padded, so that there is just
+            one shape.
+    """
+
+    def __init__(
+        self,
+        net: Classifier,
+        *,
+        batch_size: int | Literal["auto"] = "auto",
+        precision: Precision = "fp32",
+        channels_last: bool | Literal["auto"] = "auto",
+        compile: bool = False,
+    ) -> None:
+        if precision not in DTYPES:
+            raise OptionError(f"precision={precision!r}; it can be {', '.join(DTYPES)}.")
+        if batch_size != "auto" and (not isinstance(batch_size, int) or batch_size < 1):
+            raise OptionError(f"batch_size={batch_size!r}; it can be 'auto' or a whole number from 1 on.")
+        self.net = net
+        self.device = net.device
+        self.batch_size = AUTO_BATCH.get(self.device.type, 128) if batch_size == "auto" else batch_size
+        self.precision = precision
+        self.compiled = compile
+        self.channels_last = _wants_channels_last(net) if channels_last == "auto" else channels_last
+
+        # A module in fp32 is used in the precision of its own weights.
+        self.dtype = net.dtype if precision == "fp32" else DTYPES[precision]
+        self.module = net.module
+        if self.channels_last or self.dtype != net.dtype:
+            layout = torch.channels_last if self.channels_last else torch.preserve_format
+            self.module = copy.deepcopy(net.module).to(dtype=self.dtype).to(memory_format=layout).eval()
+        self._run: Any = torch.compile(self._scores, dynamic=False) if compile else self._scores
+        self._warned = False
+
+    @torch.no_grad()
+    def scores(self, inputs: Tensor) -> Tensor:
+        """Scores of one batch.
+
+        Args:
+            inputs: Normalised, [B, 3, H, W], B at most the batch size, of this forwarder's dtype.
+
+        Returns:
+            [B, classes] float32.
+        """
+        count = len(inputs)
+        if self.compiled and count < self.batch_size:
+            inputs = inputs[torch.arange(self.batch_size, device=inputs.device).clamp_(max=count - 1)]
+            if self.channels_last:
+                inputs = inputs.contiguous(memory_format=torch.channels_last)
+        with self.net.evaluating():
+            return self._run(inputs)[:count]
+
+    def make_room(self, error: Exception) -> None:
+        """Halve the batch after running out of memory, or raise the error where that cannot help."""
+        if not _is_out_of_memory(error) or self.batch_size == 1:
+            raise error
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
+        if not self._warned:
+            warnings.warn(
+                f"Out of memory at batch size {self.batch_size}; going on with smaller batches.",
+                SufficeWarning,
+                stacklevel=4,
+            )
+            self._warned = True
+        self.batch_size //= 2
+
+    def _scores(self, inputs: Tensor) -> Tensor:
+        return self.net.scores(class_scores(self.module(inputs)).float())
+
+
+def _wants_channels_last(net: Classifier) -> bool:
+    """Whether a model has convolutions enough to profit, beyond the one that cuts patches."""
+    if net.device.type != "cuda":
+        return False
+    convolutions = [m for m in net.module.modules() if isinstance(m, torch.nn.Conv2d)]
+    return len(convolutions) > 1
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    return isinstance(error, torch.cuda.OutOfMemoryError) or "can't allocate memory" in str(error)

@@ -1,0 +1,236 @@
+"""The probe: the one place where masked images are scored.
+
+Beam search, occlusion, RISE, insertion, deletion, cross-testing all ask the same question: *for image i and mask m,
+what does the model say?* The probe answers it for many images at once, in full batches, and never asks twice.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any, Literal, Union
+
+import torch
+from torch import Tensor
+
+from suffice.errors import OptionError
+from suffice.perturb.baselines import Baseline, make_baseline
+from suffice.perturb.forwarder import Forwarder, Precision
+from suffice.perturb.masks import Cells, FloatMasks, Masks, RegionMasks
+from suffice.perturb.memory import Keys, Memory, distinct
+from suffice.perturb.regions import Grid
+from suffice.vision.classifier import Classifier, Targets
+from suffice.vision.images import open_images
+
+Questions = Union[Tensor, Masks]
+
+
+@dataclass
+class Counters:
+    """What a probe did; the basis of every benchmark.
+
+    Attributes:
+        questions: Questions asked of the probe.
+        remembered: Of these, answered without asking the model: known from before, or asked twice at once.
+        forwards: Masked images put through the model.
+        seconds: Time spent answering.
+    """
+
+    questions: int = 0
+    remembered: int = 0
+    forwards: int = 0
+    seconds: float = 0.0
+
+    @property
+    def forwards_per_second(self) -> float:
+        """Masked images per second."""
+        return self.forwards / self.seconds if self.seconds else 0.0
+
+
+class Probe:
+    """Answers how confident a model is when it sees only parts of images.
+
+    Args:
+        net: The classifier.
+        images: Anything that :func:`suffice.open_images` takes; all of them are held in memory, ready to be masked.
+        targets: The classes asked about: None (predicted on the whole image), an index or label for all, or one per
+            image.
+        baseline: What shows where pixels are hidden; see :func:`suffice.perturb.make_baseline`.
+        grid: Cells a side for questions about regions, or a :class:`Grid`.
+        cells: ``"hard"`` or ``"soft"``; see :class:`suffice.perturb.RegionMasks`.
+        batch_size: Masked images per forward, or ``"auto"``; halved when memory runs out.
+        precision: ``"fp32"``, ``"bf16"`` or ``"fp16"``; scores stay in fp32.
+        compile: Compile the model; worth it for long work on a GPU.
+        channels_last: Memory layout; ``"auto"`` where it is faster.
+        seed: Seed of random baselines.
+        remember: Most answers about regions to keep; 0 to keep none.
+        forwarder: Use this forwarder (of the same classifier) and its settings, so that several probes compile once.
+
+    Attributes:
+        targets: Class asked about, [N] int64.
+        whole: Confidence on the whole images, [N] float32.
+        counters: What the probe did.
+
+    Example:
+        >>> from suffice.testing import AnyOf
+        >>> oracle = AnyOf([(17, 24), (30,)], grid=7)          # decides by cells 17 and 24, or by cell 30
+        >>> probe = Probe(oracle.classifier(56), oracle.image(56), targets=1, baseline="black")
+        >>> regions = probe.grid.from_cells([(17, 24), (17,), (30,)])
+        >>> probe.ask(torch.zeros(3, dtype=torch.long), regions)
+        tensor([0.9800, 0.0200, 0.9800])
+        >>> _ = probe.ask(0, regions)                          # nothing is asked twice
+        >>> probe.counters.questions, probe.counters.remembered, probe.counters.forwards
+        (6, 3, 3)
+    """
+
+    def __init__(
+        self,
+        net: Classifier,
+        images: Any,
+        targets: Targets = None,
+        *,
+        baseline: Baseline = "blur",
+        grid: int | Grid = 7,
+        cells: Cells = "hard",
+        batch_size: int | Literal["auto"] = "auto",
+        precision: Precision = "fp32",
+        compile: bool = False,
+        channels_last: bool | Literal["auto"] = "auto",
+        seed: int = 0,
+        remember: int = 1 << 23,
+        forwarder: Forwarder | None = None,
+    ) -> None:
+        self.net = net
+        self.grid = grid if isinstance(grid, Grid) else Grid(grid)
+        self.cells = cells
+        self.forwarder = forwarder or Forwarder(
+            net, batch_size=batch_size, precision=precision, compile=compile, channels_last=channels_last
+        )
+        self.counters = Counters()
+        self.memory = Memory(remember)
+        if self.grid.side > min(net.size):
+            raise OptionError(
+                f"A {self.grid.side}×{self.grid.side} grid does not fit {net.size[0]}×{net.size[1]} pixels."
+            )
+
+        opened = images if isinstance(images, Tensor) and images.dim() == 4 else open_images(images)
+        pixels = net.prepare(opened)
+        # Content identities cost a hash an image, so they are made only where something random depends on them.
+        ids = open_images(images).ids if baseline == "noise" else None
+        hidden = make_baseline(baseline, pixels, mean=net.mean, ids=ids, seed=seed)
+        self._shown, self._hidden = self._store(pixels), self._store(hidden)
+
+        scores = self._whole_scores()
+        self.targets = net.targets(targets, scores)
+        self.whole = scores.gather(1, self.targets[:, None])[:, 0]
+
+    def __len__(self) -> int:
+        return len(self._shown)
+
+    def ask(self, index: int | Tensor, questions: Questions) -> Tensor:
+        """Ask for the confidence of the target when only some pixels of an image are shown.
+
+        Args:
+            index: Which image each question is about, [K] int64, or one number for all.
+            questions: Regions, [K] int64 bit words ([K, words] for grids beyond 8×8); float masks [K, h, w] in [0, 1],
+                1 = shown, enlarged bilinearly where smaller than the image; or any :class:`suffice.perturb.Masks`, such
+                as :class:`suffice.perturb.RankMasks`.
+
+        Returns:
+            Confidence [K], float32, on the device of ``questions`` (of the model for masks made on demand).
+        """
+        started = time.perf_counter()
+        device = questions.device if isinstance(questions, Tensor) else self.forwarder.device
+        index = self._image_index(index, len(questions))
+        if isinstance(questions, Tensor) and not questions.is_floating_point():
+            answers = self._ask_regions(index, questions.to(self.forwarder.device))
+        else:
+            masks = FloatMasks(questions) if isinstance(questions, Tensor) else questions
+            answers = self._forward(index, masks)
+        answers = answers.to(device)
+        if self.forwarder.device.type == "cuda":
+            torch.cuda.synchronize(self.forwarder.device)
+        self.counters.questions += len(index)
+        self.counters.seconds += time.perf_counter() - started
+        return answers
+
+    def _ask_regions(self, index: Tensor, regions: Tensor) -> Tensor:
+        keys, place = distinct(index, self.grid.as_words(regions))
+        known, values = self.memory.look_up(keys)
+        unknown = (~known).nonzero().flatten()
+        new = keys.take(unknown)
+        answers = self._forward(new.columns[:, 0], RegionMasks(self._regions(new), self.grid, self.cells))
+        values[unknown] = answers
+        if self.memory.limit:
+            self.memory.store(new, answers)
+        self.counters.remembered += len(index) - len(unknown)
+        return values[place]
+
+    @torch.no_grad()
+    def _forward(self, index: Tensor, masks: Masks) -> Tensor:
+        """Confidence [K] for masks of images, batch by batch."""
+        answers = torch.empty(len(index), device=self.forwarder.device)
+        start = 0
+        while start < len(index):
+            rows = slice(start, min(start + self.forwarder.batch_size, len(index)))
+            images = index[rows]
+            try:
+                inputs = self._blend(images, masks.rows(rows, self.net.size, self.forwarder.device))
+                scores = self.forwarder.scores(inputs)
+            except RuntimeError as error:  # out of memory is one, on the GPU and on the CPU
+                self.forwarder.make_room(error)
+                continue
+            answers[rows] = scores.gather(1, self.targets[images][:, None])[:, 0]
+            start = rows.stop
+        self.counters.forwards += len(index)
+        return answers
+
+    def _blend(self, images: Tensor, mask: Tensor) -> Tensor:
+        """Normalised inputs [B, 3, H, W] that show the image where the mask is 1 and the baseline where it is 0.
+
+        Normalisation is affine, so blending normalised images is blending pixels and normalising then.
+        """
+        shown, hidden = self._shown[images], self._hidden[images]
+        mask = mask.unsqueeze(-1 if self.forwarder.channels_last else 1)
+        if mask.dtype == torch.bool:
+            blended = torch.where(mask, shown, hidden)
+        else:
+            blended = torch.lerp(hidden, shown, mask.to(shown.dtype))
+        return blended.permute(0, 3, 1, 2) if self.forwarder.channels_last else blended
+
+    def _store(self, pixels: Tensor) -> Tensor:
+        """Normalise images, in the layout from which batches are blended without another copy."""
+        normalised = self.net.normalise(pixels).to(self.forwarder.dtype)
+        layout = normalised.permute(0, 2, 3, 1) if self.forwarder.channels_last else normalised
+        return layout.contiguous()
+
+    def _whole_scores(self) -> Tensor:
+        """Scores [N, classes] on the whole images, by the same forwarder as everything they are compared with."""
+        scores = []
+        start = 0
+        while start < len(self):
+            rows = torch.arange(start, min(start + self.forwarder.batch_size, len(self)), device=self.forwarder.device)
+            everything = torch.ones(len(rows), *self.net.size, dtype=torch.bool, device=self.forwarder.device)
+            try:
+                scores.append(self.forwarder.scores(self._blend(rows, everything)))
+            except RuntimeError as error:
+                self.forwarder.make_room(error)
+                continue
+            start += len(rows)
+        return torch.cat(scores)
+
+    def _regions(self, keys: Keys) -> Tensor:
+        return keys.columns[:, 1] if self.grid.words == 1 else keys.columns[:, 1:]
+
+    def _image_index(self, index: int | Tensor, count: int) -> Tensor:
+        if not isinstance(index, Tensor):
+            index = torch.full((count,), index, dtype=torch.long)
+        if index.dtype != torch.long or index.shape != (count,):
+            raise OptionError(
+                f"Expected one image index per question, int64 [{count}]; got {index.dtype} {list(index.shape)}."
+            )
+        if count and not (int(index.min()) >= 0 and int(index.max()) < len(self)):
+            raise OptionError(
+                f"The probe holds images 0 to {len(self) - 1}; asked were {int(index.min())} to {int(index.max())}."
+            )
+        return index.to(self.forwarder.device)

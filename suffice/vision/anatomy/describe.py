@@ -1,0 +1,134 @@
+"""Find out where a model keeps its tokens, attention, blocks and feature maps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from suffice.errors import AnatomyError, OptionError
+from suffice.vision.anatomy import hf_families, timm_families, torchvision_families
+from suffice.vision.anatomy.common import Size
+from suffice.vision.anatomy.generic_cnn import generic_cnn
+from suffice.vision.anatomy.preserve import preserved
+from suffice.vision.anatomy.structure import Anatomy, under
+from suffice.vision.anatomy.trace import HOW_TO_REGISTER, run_blank
+
+Test = Callable[[nn.Module], bool]
+Describe = Callable[[nn.Module, Size], Anatomy]
+
+_registered: list[tuple[Test, Describe]] = []
+_BUILT_IN: tuple[tuple[Test, Describe], ...] = tuple(
+    (family.recognises, family.describe)
+    for library in (timm_families, torchvision_families, hf_families)
+    for family in library.FAMILIES
+)
+
+
+def describe(module: nn.Module, size: int | tuple[int, int]) -> Anatomy:
+    """The parts of a model at one input size.
+
+    The model may be of a known family, hold exactly one such model (after a normalisation layer, inside a
+    wrapper), or be a plain convolutional model of any make. One blank image is run through it; it is left as
+    it was.
+
+    Args:
+        module: The model, taking images [N, C, height, width].
+        size: Height and width of the images, or one number for both.
+
+    Returns:
+        Names of its parts, and how to read their outputs.
+
+    Raises:
+        AnatomyError: If the structure is not known or the model cannot process images of that size.
+
+    Example:
+        >>> net = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.AdaptiveAvgPool2d(1))
+        >>> anatomy = describe(net, 16)
+        >>> anatomy.kind, anatomy.target_layer, anatomy.grid(anatomy.target_layer)
+        ('cnn', '1', (16, 16))
+    """
+    wanted = _as_size(size)
+    found = _recognise(module)
+    if found is not None:
+        return found(module, wanted)
+    inside = _known_inside(module)
+    if len(inside) > 1:
+        raise AnatomyError(
+            f"{type(module).__name__} holds several models of known families ({', '.join(inside)}), so which "
+            f"is meant is unclear; describe one of them, or {HOW_TO_REGISTER}"
+        )
+    if inside:
+        ((name, describe_it),) = inside.items()
+        part = module.get_submodule(name)
+        return under(describe_it(part, _input_size(module, name, wanted)), name, wanted)
+    return generic_cnn(module, wanted)
+
+
+def register_anatomy(test: Test, describe: Describe) -> None:
+    """Teach ``describe`` a kind of model. Later registrations come first, all before the built-in ones.
+
+    Args:
+        test: Says of any module whether it is of this kind.
+        describe: Returns the Anatomy of such a module for an input ``(height, width)``.
+
+    Example:
+        >>> from suffice.vision.anatomy import Layout
+        >>> class Mine(nn.Module): ...
+        >>> def describe_mine(module, size):
+        ...     layouts = {"body": Layout("nchw", (size[0] // 4, size[1] // 4))}
+        ...     return Anatomy("cnn", size, target_layer="body", feature_layers=("body",), layouts=layouts)
+        >>> register_anatomy(lambda module: isinstance(module, Mine), describe_mine)
+        >>> describe(Mine(), 32).grid("body")
+        (8, 8)
+    """
+    _registered.insert(0, (test, describe))
+
+
+def _as_size(size: int | tuple[int, int]) -> Size:
+    height, width = (size, size) if isinstance(size, int) else size
+    if height < 1 or width < 1:
+        raise OptionError(f"size is {size}, but height and width of an image are at least 1; write for example 224")
+    return height, width
+
+
+def _recognise(module: nn.Module) -> Describe | None:
+    return next((found for test, found in (*_registered, *_BUILT_IN) if test(module)), None)
+
+
+def _known_inside(module: nn.Module) -> dict[str, Describe]:
+    """The outermost submodules of known families."""
+    inside: dict[str, Describe] = {}
+    for name, part in module.named_modules():
+        if any(name.startswith(f"{outer}.") for outer in inside):
+            continue
+        found = _recognise(part)
+        if found is not None:
+            inside[name] = found
+    return inside
+
+
+def _input_size(module: nn.Module, name: str, size: Size) -> Size:
+    """Height and width of what a submodule is given when the whole model is given an image of ``size``."""
+    sizes: list[Size] = []
+
+    def note(_module: nn.Module, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        images = [x for x in (*inputs, *kwargs.values()) if isinstance(x, Tensor) and x.dim() == 4]
+        sizes.extend((image.shape[2], image.shape[3]) for image in images[:1])
+
+    with ExitStack() as stack:
+        stack.enter_context(preserved(module))
+        stack.enter_context(torch.no_grad())
+        handle = module.get_submodule(name).register_forward_pre_hook(note, with_kwargs=True)
+        stack.callback(handle.remove)
+        run_blank(module, size)
+    if len(sizes) != 1:
+        raise AnatomyError(
+            f"{name!r} in {type(module).__name__} was given {len(sizes)} images in one forward pass, but "
+            "one was "
+            f"expected; {HOW_TO_REGISTER}"
+        )
+    return sizes[0]

@@ -1,0 +1,101 @@
+"""A rule for convolutional models that no family covers, by watching one forward pass."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import nn
+from torch.overrides import TorchFunctionMode
+
+from suffice.errors import AnatomyError
+from suffice.vision.anatomy.attention import computes_attention
+from suffice.vision.anatomy.common import Size
+from suffice.vision.anatomy.structure import Anatomy, Layout
+from suffice.vision.anatomy.trace import HOW_TO_REGISTER, trace
+
+# These read and write [N, C, h, w] by definition, so their outputs anchor what other layers' outputs mean.
+CHANNELS_FIRST = (
+    nn.Conv2d,
+    nn.ConvTranspose2d,
+    nn.BatchNorm2d,
+    nn.InstanceNorm2d,
+    nn.GroupNorm,
+    nn.MaxPool2d,
+    nn.AvgPool2d,
+    nn.LPPool2d,
+    nn.PixelUnshuffle,
+)
+GLOBAL_POOLS = (nn.AdaptiveAvgPool2d, nn.AdaptiveMaxPool2d)
+
+
+def generic_cnn(module: nn.Module, size: Size) -> Anatomy:
+    """Describe a convolutional model that is not of a known family.
+
+    The target is the last layer that puts out a map before global pooling or flattening. Feature layers are
+    the last ones at each resolution. A layer's output counts as [N, C, h, w] when the layer is channels-first
+    by definition, or when its last two axes equal those of the latest such layer and its first three do not
+    fit [N, h, w, C] as well.
+
+    Raises:
+        AnatomyError: If the model computes attention, works on tokens or channels-last maps, or has no
+            convolution with an output larger than 1×1.
+    """
+    watcher = _AttentionWatcher()
+    parts = {name: part for name, part in module.named_modules() if name}
+    events = trace(module, size, parts, mode=watcher)
+    if watcher.saw_attention:
+        raise _unknown(module, "it computes attention")
+
+    maps: list[tuple[int, str, tuple[int, int]]] = []
+    anchor: tuple[int, int] | None = None
+    for when, (name, shape) in enumerate(events):
+        if len(shape) != 4 or isinstance(parts[name], GLOBAL_POOLS):
+            continue
+        if isinstance(parts[name], CHANNELS_FIRST):
+            if shape[2] * shape[3] > 1:
+                anchor = (shape[2], shape[3])
+                maps.append((when, name, anchor))
+        elif anchor is not None and shape[2:] == anchor and shape[1:3] != anchor:
+            maps.append((when, name, anchor))
+    if not maps:
+        raise _unknown(module, f"it has no convolution whose output at size {size} is larger than 1×1")
+
+    end, target, grid = maps[-1]
+    for name, shape in events[end + 1 :]:
+        if len(shape) == 3:
+            raise _unknown(module, f"layer {name!r} puts out tokens, shape {shape}")
+        if len(shape) == 4 and shape[1:3] == grid and shape[2:] != grid:
+            raise _unknown(module, f"layer {name!r} puts out channels-last maps, shape {shape}")
+
+    features: dict[tuple[int, int], str] = {}
+    for _, name, resolution in maps:
+        smallest = next(reversed(features), None)
+        # A shortcut may still put out the previous resolution: only same or smaller ones follow the main
+        # path.
+        if smallest is None or resolution[0] * resolution[1] <= smallest[0] * smallest[1]:
+            features[resolution] = name
+    layouts = {name: Layout("nchw", resolution) for resolution, name in features.items()}
+    layouts[target] = Layout("nchw", grid)
+    return Anatomy("cnn", size, target_layer=target, feature_layers=tuple(features.values()), layouts=layouts)
+
+
+class _AttentionWatcher(TorchFunctionMode):
+    def __init__(self) -> None:
+        super().__init__()
+        self.saw_attention = False
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        self.saw_attention |= computes_attention(func, args, kwargs)
+        return func(*args, **kwargs)
+
+
+def _unknown(module: nn.Module, why: str) -> AnatomyError:
+    return AnatomyError(
+        f"the structure of {type(module).__module__}.{type(module).__qualname__} is not known, and it is "
+        "not a plain "
+        f"convolutional model: {why}; {HOW_TO_REGISTER}"
+    )

@@ -1,0 +1,96 @@
+"""Run a model in evaluation mode and leave it exactly as it was."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+from torch import nn
+
+_CONTAINERS = frozenset((dict, OrderedDict, list, set))
+_MISSING = object()
+
+
+@contextmanager
+def preserved(module: nn.Module, frozen: bool = False) -> Iterator[None]:
+    """Evaluation mode inside; afterwards every submodule's attributes, flags and hooks are as before.
+
+    A forward pass may write to a module even in evaluation mode: LeViT caches its position biases, Swin of
+    transformers shrinks its window, transformers installs hooks for ``output_attentions``. So attributes are
+    put back one by one, rather than only those that this package itself changes.
+
+    Args:
+        module: The model.
+        frozen: Also take all parameters out of the autograd graph inside.
+    """
+    submodules = list(module.modules())
+    training = [submodule.training for submodule in submodules]
+    attributes = [_remember(submodule) for submodule in submodules]
+    trainable = [parameter for parameter in module.parameters() if parameter.requires_grad] if frozen else []
+    with ExitStack() as stack:
+        if any(_is_compiled(submodule) for submodule in submodules) and hasattr(torch.compiler, "set_stance"):
+            # Hooks set after compilation are not part of the compiled graph.
+            stack.enter_context(torch.compiler.set_stance("force_eager"))
+        try:
+            for submodule in submodules:
+                # Not module.eval(): it may be overridden to do more than to set the flag.
+                submodule.training = False
+                for flag in ("grad_checkpointing", "gradient_checkpointing"):
+                    # Checkpointing runs blocks a second time during the backward pass, hooks included.
+                    if submodule.__dict__.get(flag) is True:
+                        setattr(submodule, flag, False)
+            for parameter in trainable:
+                parameter.requires_grad_(False)
+            yield
+        finally:
+            for parameter in trainable:
+                parameter.requires_grad_(True)
+            for submodule, remembered in zip(submodules, attributes, strict=True):
+                _restore(submodule, remembered)
+            for submodule, flag_before in zip(submodules, training, strict=True):
+                if submodule.training is not flag_before:  # scripted modules keep the flag elsewhere
+                    submodule.training = flag_before
+
+
+def _is_compiled(submodule: nn.Module) -> bool:
+    return hasattr(submodule, "_orig_mod") or getattr(submodule, "_compiled_call_impl", None) is not None
+
+
+def _remember(submodule: nn.Module) -> dict[str, tuple[Any, Any]]:
+    """Each attribute with, for plain containers (hooks and buffers live in such), a copy of what is in it."""
+    return {
+        name: (value, value.copy() if type(value) in _CONTAINERS else None)
+        for name, value in submodule.__dict__.items()
+    }
+
+
+def _restore(submodule: nn.Module, remembered: dict[str, tuple[Any, Any]]) -> None:
+    now = submodule.__dict__
+    for name in [name for name in now if name not in remembered]:
+        del now[name]
+    for name, (value, content) in remembered.items():
+        if now.get(name, _MISSING) is not value:
+            now[name] = value
+        if content is None or not (value or content):  # most are hook tables, and those are empty
+            continue
+        if not _same(value, content):
+            value.clear()
+            if isinstance(value, list):
+                value.extend(content)
+            else:
+                value.update(content)
+
+
+def _same(container: Any, content: Any) -> bool:
+    """Equal by identity: comparing tensors with == would not give one answer."""
+    if len(container) != len(content):
+        return False
+    if isinstance(container, dict):
+        pairs = zip(container.items(), content.items(), strict=True)
+        return all(a[0] is b[0] and a[1] is b[1] for a, b in pairs)
+    if isinstance(container, set):
+        return {id(item) for item in container} == {id(item) for item in content}
+    return all(a is b for a, b in zip(container, content, strict=True))

@@ -1,0 +1,250 @@
+"""Record what layers put out, the attention they compute, and gradients of a score at both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from copy import copy
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from suffice.errors import AnatomyError, OptionError
+from suffice.vision.anatomy.attention import AttentionCapture
+from suffice.vision.anatomy.names import find_modules
+from suffice.vision.anatomy.preserve import preserved
+from suffice.vision.anatomy.trace import first_tensor
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """Gradients of a score, shaped like what was recorded.
+
+    Attributes:
+        activations: By layer name.
+        attention: By name of the attention module.
+    """
+
+    activations: dict[str, Tensor]
+    attention: dict[str, Tensor]
+
+
+@dataclass
+class Recording:
+    """What was seen in the latest forward pass.
+
+    Attributes:
+        activations: Output of each layer asked for; its first tensor if there are several.
+        attention: Attention of each module asked for, after softmax, [N, heads, queries, keys]; [N*windows,
+            heads, queries, keys] where attention is windowed.
+        with_gradients: Whether ``gradients`` can be asked for.
+    """
+
+    activations: dict[str, Tensor] = field(default_factory=dict)
+    attention: dict[str, Tensor] = field(default_factory=dict)
+    with_gradients: bool = False
+
+    def gradients(self, score: Tensor, retain_graph: bool = False) -> Gradients:
+        """Gradients of a score with respect to everything recorded.
+
+        Images in a batch do not see each other in evaluation mode, so the sum of one logit an image has, for
+        each image, the gradient of its own logit. Where a layer's output is computed but not used for the
+        score, as the patch tokens of PiT's last stage, the gradient is zero.
+
+        Args:
+            score: What to differentiate; its elements are summed.
+            retain_graph: Keep the graph for another call.
+
+        Raises:
+            OptionError: If the recording was not made with ``gradients=True``.
+            AnatomyError: If the score depends on nothing of what was recorded.
+        """
+        if not self.with_gradients:
+            raise OptionError("this recording has no gradients; write record(..., gradients=True)")
+        recorded = [*self.activations.values(), *self.attention.values()]
+        found: Sequence[Tensor | None] = ()
+        if score.requires_grad:
+            found = torch.autograd.grad(score.sum(), recorded, retain_graph=retain_graph, allow_unused=True)
+        if all(gradient is None for gradient in found):
+            raise AnatomyError(
+                "the score does not depend on anything recorded; it must come from the latest forward pass "
+                f"made inside record(...), which saw {[*self.activations, *self.attention] or 'nothing'}"
+            )
+        gradients = [
+            torch.zeros_like(tensor) if gradient is None else gradient
+            for tensor, gradient in zip(recorded, found, strict=True)
+        ]
+        count = len(self.activations)
+        return Gradients(
+            activations=dict(zip(self.activations, gradients[:count], strict=True)),
+            attention=dict(zip(self.attention, gradients[count:], strict=True)),
+        )
+
+
+@contextmanager
+def record(
+    module: nn.Module,
+    activations: Sequence[str] = (),
+    attention: Sequence[str] = (),
+    gradients: bool = False,
+) -> Iterator[Recording]:
+    """Record layers and attention of the forward passes made inside the context.
+
+    Inside, the model is in evaluation mode. Without gradients, autograd is off; with them, it is on whatever
+    the surroundings say, parameters are frozen, and the graph starts at the first layer recorded. Outputs are
+    those of the model alone. Afterwards the model is as it was before, also after an exception.
+
+    Args:
+        module: The model.
+        activations: Names of layers whose outputs to keep, as in ``module.named_modules()``.
+        attention: Names of modules whose attention to keep, such as ``describe(module, size).attention``.
+        gradients: Whether gradients will be asked for.
+
+    Yields:
+        The recording, filled by each forward pass; a later pass replaces an earlier one.
+
+    Raises:
+        AnatomyError: If a name does not exist, if a layer runs several times in one pass, or, on leaving, if
+            something asked for was never seen.
+
+    Example:
+        >>> net = nn.Sequential(nn.Linear(3, 4), nn.ReLU(inplace=True), nn.Linear(4, 2))
+        >>> with record(net, activations=["0"], gradients=True) as seen:
+        ...     logits = net(torch.ones(5, 3))
+        ...     slopes = seen.gradients(logits[:, 1])
+        >>> seen.activations["0"].shape, slopes.activations["0"].shape
+        (torch.Size([5, 4]), torch.Size([5, 4]))
+    """
+    seen = Recording(with_gradients=gradients)
+    layers = find_modules(module, activations)
+    attention_modules = find_modules(module, attention)
+    passes = _Passes()
+    with ExitStack() as stack:
+        stack.enter_context(preserved(module, frozen=gradients))
+        if gradients:
+            stack.enter_context(torch.inference_mode(False))
+            stack.enter_context(torch.enable_grad())
+        else:
+            stack.enter_context(torch.no_grad())
+
+        def attach(handle: Any) -> None:
+            stack.callback(handle.remove)
+
+        attach(module.register_forward_pre_hook(passes.start, prepend=True))
+        for name, layer in layers.items():
+            attach(layer.register_forward_hook(_keep_output(name, seen, passes)))
+        if attention_modules:
+            capture = AttentionCapture(_keep_attention(seen, passes))
+            for name, layer in attention_modules.items():
+                attach(layer.register_forward_pre_hook(_enter(name, capture), with_kwargs=True))
+                attach(layer.register_forward_hook(_leave(capture), always_call=True))
+            stack.enter_context(capture)
+        attach(module.register_forward_hook(passes.stop, always_call=True))
+        yield seen
+    _check_complete(module, seen, activations, attention)
+
+
+class _Passes:
+    """Tells a layer that runs twice in one forward pass from one that runs in two passes."""
+
+    def __init__(self) -> None:
+        self._done: set[str] = set()
+        self._inside = False
+
+    def start(self, *_: Any) -> None:
+        self._done.clear()
+        self._inside = True
+
+    def stop(self, *_: Any) -> None:
+        self._inside = False
+
+    def note(self, what: str) -> None:
+        if self._inside and what in self._done:
+            raise AnatomyError(
+                f"{what} runs several times in one forward pass, so which run is meant is unclear; ask for a "
+                "layer that runs once, such as the one that contains it"
+            )
+        self._done.add(what)
+
+
+def _start_of_graph(tensor: Tensor, gradients: bool) -> Tensor:
+    """The tensor as something to differentiate by, even when nothing before it needs gradients."""
+    return tensor.detach().requires_grad_() if gradients and not tensor.requires_grad else tensor
+
+
+def _keep_output(name: str, seen: Recording, passes: _Passes) -> Callable[..., Any]:
+    def keep(_layer: nn.Module, inputs: tuple[Any, ...], output: Any) -> Any:
+        found = first_tensor(output)
+        if found is None:
+            raise AnatomyError(f"layer {name!r} puts out {type(output).__name__} without a tensor in it")
+        passes.note(f"layer {name!r}")
+        if any(isinstance(x, Tensor) and _share_memory(x, found) for x in inputs):
+            # Identity and in-place layers hand on memory that others may still write to.
+            found = found.clone()
+        tensor = _start_of_graph(found, seen.with_gradients)
+        seen.activations[name] = tensor
+        # A copy goes on: what follows may work in place, which must not reach what was recorded.
+        return _with_first_tensor(output, tensor.clone())
+
+    return keep
+
+
+def _share_memory(a: Tensor, b: Tensor) -> bool:
+    return a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
+
+
+def _with_first_tensor(output: Any, tensor: Tensor) -> Any:
+    """The output with its first tensor replaced."""
+    if isinstance(output, Tensor):
+        return tensor
+    if isinstance(output, dict):  # model outputs of transformers are of this kind too
+        output = copy(output)
+        key = next(key for key, value in output.items() if first_tensor(value) is not None)
+        output[key] = _with_first_tensor(output[key], tensor)
+        return output
+    where = next(i for i, value in enumerate(output) if first_tensor(value) is not None)
+    items = [*output[:where], _with_first_tensor(output[where], tensor), *output[where + 1 :]]
+    if hasattr(output, "_make"):
+        return output._make(items)
+    return type(output)(items)
+
+
+def _keep_attention(seen: Recording, passes: _Passes) -> Callable[[str, Tensor], Tensor]:
+    def keep(name: str, weights: Tensor) -> Tensor:
+        passes.note(f"attention {name!r}")
+        seen.attention[name] = _start_of_graph(weights, seen.with_gradients)
+        return seen.attention[name]
+
+    return keep
+
+
+def _enter(name: str, capture: AttentionCapture) -> Callable[..., None]:
+    def enter(layer: nn.Module, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        capture.entering(name, layer, inputs, kwargs)
+
+    return enter
+
+
+def _leave(capture: AttentionCapture) -> Callable[..., None]:
+    def leave(_layer: nn.Module, _inputs: Any, _output: Any) -> None:
+        capture.leaving()
+
+    return leave
+
+
+def _check_complete(module: nn.Module, seen: Recording, activations: Sequence[str], attention: Sequence[str]) -> None:
+    if missing := [name for name in activations if name not in seen.activations]:
+        raise AnatomyError(
+            f"layers {missing} of {type(module).__name__} did not run inside record(...); run the model "
+            "inside it, or "
+            "ask for layers that its forward pass calls"
+        )
+    if missing := [name for name in attention if name not in seen.attention]:
+        raise AnatomyError(
+            f"no attention was seen in {missing} of {type(module).__name__}: either they did not run inside "
+            "record(...), or they compute attention without softmax or scaled_dot_product_attention (flash "
+            "and flex "
+            "kernels do); for transformers models load with attn_implementation='sdpa' or 'eager'"
+        )

@@ -1,0 +1,122 @@
+"""One forward pass of a blank image, to see what each layer puts out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from suffice.errors import AnatomyError
+from suffice.vision.anatomy.names import find_modules
+from suffice.vision.anatomy.preserve import preserved
+
+
+def first_tensor(output: Any) -> Tensor | None:
+    """The output itself, or the first tensor of a tuple, list or mapping; None when there is none.
+
+    Example:
+        >>> first_tensor((None, torch.zeros(2), torch.ones(3))).shape
+        torch.Size([2])
+    """
+    if isinstance(output, Tensor):
+        return output
+    if isinstance(output, dict):
+        output = tuple(output.values())
+    if isinstance(output, tuple | list):
+        return next((found for found in map(first_tensor, output) if found is not None), None)
+    return None
+
+
+def trace(
+    module: nn.Module, size: tuple[int, int], names: Iterable[str], mode: TorchFunctionMode | None = None
+) -> list[tuple[str, tuple[int, ...]]]:
+    """Shapes of layer outputs in one forward pass of a blank image, in order of completion.
+
+    Args:
+        module: The model; it is left as it was.
+        size: Height and width of the image.
+        names: Layers to watch.
+        mode: A function mode to run the pass under.
+
+    Returns:
+        ``(name, shape)`` for each time that one of the layers completed with a tensor.
+
+    Raises:
+        AnatomyError: If a name does not exist or the model cannot process an image of that size.
+    """
+    events: list[tuple[str, tuple[int, ...]]] = []
+
+    def watch(name: str) -> Callable[..., None]:
+        def note(_module: nn.Module, _inputs: Any, output: Any) -> None:
+            tensor = first_tensor(output)
+            if tensor is not None:
+                events.append((name, tuple(tensor.shape)))
+
+        return note
+
+    submodules = find_modules(module, names)
+    with ExitStack() as stack:
+        stack.enter_context(preserved(module))
+        stack.enter_context(torch.no_grad())
+        for name, submodule in submodules.items():
+            handle = submodule.register_forward_hook(watch(name))
+            stack.callback(handle.remove)
+        if mode is not None:
+            stack.enter_context(mode)
+        run_blank(module, size)
+    return events
+
+
+def output_shapes(module: nn.Module, size: tuple[int, int], names: Iterable[str]) -> dict[str, tuple[int, ...]]:
+    """Shapes of the outputs of the named layers, in order of execution.
+
+    Raises:
+        AnatomyError: If a layer does not exist, did not run, or ran several times.
+    """
+    names = tuple(dict.fromkeys(names))
+    events = trace(module, size, names)
+    shapes = dict(events)
+    if missing := [name for name in names if name not in shapes]:
+        raise AnatomyError(
+            f"layers {missing} of {type(module).__name__} put out no tensor in a forward pass; " + HOW_TO_REGISTER
+        )
+    if len(events) > len(shapes):
+        repeated = sorted({name for name in shapes if sum(name == seen for seen, _ in events) > 1})
+        raise AnatomyError(
+            f"layers {repeated} of {type(module).__name__} ran several times in one forward pass; " + HOW_TO_REGISTER
+        )
+    return shapes
+
+
+def run_blank(module: nn.Module, size: tuple[int, int]) -> None:
+    """Run the model on one black image.
+
+    Raises:
+        AnatomyError: If the model cannot process it.
+    """
+    # Any dtype and device will do as long as it is the model's own.
+    like = next((p for p in module.parameters() if p.is_floating_point()), torch.empty(0))
+    image = torch.zeros(1, _channels(module), *size, dtype=like.dtype, device=like.device)
+    try:
+        module(image)
+    except Exception as error:
+        raise AnatomyError(
+            f"{type(module).__name__} cannot process a blank image of shape {tuple(image.shape)}: {error}. "
+            "Describe it at the input size that it was built for"
+        ) from error
+
+
+def _channels(module: nn.Module) -> int:
+    """Channels of the input: what the first convolution takes; 3 when there is no convolution."""
+    return next((m.in_channels for m in module.modules() if isinstance(m, nn.Conv2d)), 3)
+
+
+HOW_TO_REGISTER = (
+    "describe this kind of model with suffice.vision.anatomy.register_anatomy(test, describe), where "
+    "test(module) "
+    "says whether it is one and describe(module, size) returns its Anatomy"
+)

@@ -1,0 +1,304 @@
+"""The classifier: a module bound to its own preprocessing, label names and family."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, Union
+
+import torch
+from torch import Tensor, nn
+
+from suffice.errors import OptionError
+from suffice.vision.families import default_family
+from suffice.vision.geometry import Geometry, GivenPreprocessing, Rule, split_preprocessing
+from suffice.vision.images import open_images
+from suffice.vision.outputs import class_scores
+from suffice.vision.pixels import pixels_of_tensor
+from suffice.vision.predictions import Predictions
+from suffice.vision.stream import Broken, stream
+
+if TYPE_CHECKING:
+    from suffice.vision.anatomy import Anatomy
+
+Score = Literal["softmax", "sigmoid", "logit"]
+Targets = Union[None, int, str, Sequence[int | str], Tensor]
+SCORES: dict[str, Callable[[Tensor], Tensor]] = {
+    "softmax": lambda logits: logits.softmax(dim=-1),
+    "sigmoid": torch.sigmoid,
+    "logit": lambda logits: logits,
+}
+
+
+class Classifier:
+    """A module bound to its own preprocessing, label names and family; what every function takes.
+
+    Calling it maps pixels to scores, ``[N, 3, H, W]`` in [0, 1] to ``[N, classes]``, with gradients where they are
+    enabled, so it is also a ``forward_func`` for Captum.
+
+    Args:
+        module: Any module that returns class scores as a tensor, or in a tuple, dict or ``ModelOutput``. It is used
+            in evaluation mode and left in the mode it was in.
+        size: Input height and width, or one number for both.
+        mean: Mean of each channel, in [0, 1].
+        std: Standard deviation of each channel.
+        preprocess: A callable from PIL image to tensor, instead of ``size``, ``mean`` and ``std``; such as
+            ``weights.transforms()`` of torchvision, timm's ``create_transform(...)``, or your own.
+        geometry: Resize and crop, where ``size`` alone (short side to ``size``, centre crop) does not say it.
+        resize: ``"crop"`` or ``"squash"`` to overrule the resize rule of the weights; see :class:`Geometry`.
+        labels: Name of each class.
+        synsets: WordNet id of each class, where the classes are ImageNet's.
+        name: How tables and files call the model.
+        family: Group for comparisons; default by name, see :func:`suffice.vision.families.default_family`.
+        score: What the confidence is: ``"softmax"`` probability, ``"sigmoid"`` or the ``"logit"`` itself.
+        device: Move the module there; default: leave it where it is.
+
+    Raises:
+        OptionError: The preprocessing is not known; it is never guessed.
+
+    Example:
+        >>> module = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(3, 2))
+        >>> net = Classifier(module, size=32, mean=(0.5, 0.5, 0.5), std=(0.5, 0.5, 0.5), labels=["cat", "dog"])
+        >>> net(torch.rand(4, 3, 32, 32)).shape
+        torch.Size([4, 2])
+        >>> net.predict(torch.rand(4, 3, 32, 32)).targets.shape
+        torch.Size([4])
+    """
+
+    def __init__(
+        self,
+        module: nn.Module,
+        *,
+        size: int | tuple[int, int] | None = None,
+        mean: Sequence[float] | None = None,
+        std: Sequence[float] | None = None,
+        preprocess: Callable[[Any], Any] | None = None,
+        geometry: Geometry | GivenPreprocessing | None = None,
+        resize: Rule | None = None,
+        labels: Sequence[str] | None = None,
+        synsets: Sequence[str] | None = None,
+        name: str | None = None,
+        family: str | None = None,
+        score: Score = "softmax",
+        device: str | torch.device | None = None,
+    ) -> None:
+        if not isinstance(module, nn.Module):
+            raise OptionError(f"A classifier is made from an nn.Module, not from {type(module).__name__}.")
+        if score not in SCORES:
+            raise OptionError(f"score={score!r}; it can be {', '.join(SCORES)}.")
+        pair = (size, size) if isinstance(size, int) else size
+        if preprocess is not None:
+            geometry, own_mean, own_std = split_preprocessing(preprocess, pair)
+            mean, std = mean or own_mean or (0.0, 0.0, 0.0), std or own_std or (1.0, 1.0, 1.0)
+        elif geometry is None and pair is not None:
+            geometry = Geometry(pair)
+        if geometry is None or mean is None or std is None:
+            lacking = [n for n, v in (("size", geometry), ("mean", mean), ("std", std)) if v is None]
+            raise OptionError(
+                f"The preprocessing of {name or type(module).__name__} is not known: {', '.join(lacking)} missing. "
+                "Write size=, mean= and std=, or preprocess= with the callable that the model was trained with."
+            )
+        if resize is not None:
+            if not isinstance(geometry, Geometry):
+                raise OptionError("resize= needs a known geometry; a preprocess= callable already resizes its own way.")
+            geometry = geometry.with_rule(resize)
+
+        self.module = module if device is None else module.to(device)
+        self.geometry = geometry
+        self.mean, self.std = _channels(mean, "mean"), _channels(std, "std")
+        self.labels = None if labels is None else list(labels)
+        self.synsets = None if synsets is None else list(synsets)
+        self.name = name or type(module).__name__
+        self.family = family or default_family(self.name) or "other"
+        self.score = score
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Height and width of the input."""
+        return self.geometry.size
+
+    @property
+    def device(self) -> torch.device:
+        """Where the module is."""
+        tensor = next((t for ts in (self.module.parameters(), self.module.buffers()) for t in ts), None)
+        return torch.device("cpu") if tensor is None else tensor.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The floating point type that the module computes in."""
+        floats = (p for p in self.module.parameters() if p.is_floating_point())
+        return next((p.dtype for p in floats), torch.float32)
+
+    @cached_property
+    def anatomy(self) -> Anatomy:
+        """Where the model keeps its tokens, attention, blocks and feature maps."""
+        from suffice.vision.anatomy import describe
+
+        return describe(self.module, self.size)
+
+    def to(self, device: str | torch.device) -> Classifier:
+        """Move the module, as ``nn.Module.to`` does; returns this classifier."""
+        self.module.to(device)
+        return self
+
+    def __call__(self, pixels: Tensor) -> Tensor:
+        """Scores [N, classes], float32, of pixels [N, 3, H, W] in [0, 1]."""
+        with self.evaluating():
+            return self.scores(self.logits(self.normalise(pixels)))
+
+    def normalise(self, pixels: Tensor) -> Tensor:
+        """Pixels [N, 3, H, W] in [0, 1] as the module wants them."""
+        mean = torch.tensor(self.mean, device=pixels.device).view(-1, 1, 1)
+        std = torch.tensor(self.std, device=pixels.device).view(-1, 1, 1)
+        return ((pixels - mean) / std).to(self.dtype)
+
+    def logits(self, normalised: Tensor) -> Tensor:
+        """The module's own class scores [N, classes], float32, of normalised input [N, 3, H, W]."""
+        return class_scores(self.module(normalised)).float()
+
+    def scores(self, logits: Tensor) -> Tensor:
+        """Logits [N, classes] as the chosen score, such as softmax probabilities."""
+        return SCORES[self.score](logits)
+
+    @contextlib.contextmanager
+    def evaluating(self) -> Iterator[None]:
+        """Evaluation mode inside; afterwards each submodule is in the mode it was in."""
+        training = [m for m in self.module.modules() if m.training]
+        for module in training:
+            module.training = False
+        try:
+            yield
+        finally:
+            for module in training:
+                module.training = True
+
+    def prepare(self, images: Any) -> Tensor:
+        """Decode images and bring them to the input size.
+
+        Args:
+            images: Anything that :func:`suffice.open_images` takes.
+
+        Returns:
+            Pixels [N, 3, H, W] in [0, 1], float32, on the module's device.
+        """
+        if isinstance(images, Tensor) and images.dim() == 4 and tuple(images.shape[-2:]) == self.size:
+            # What is ready stays where it is: no round trip over the host.
+            return pixels_of_tensor(images).to(self.device)
+        batches = [batch.pixels for batch in stream(open_images(images), self.geometry)]
+        return torch.cat(batches).to(self.device)
+
+    @torch.no_grad()
+    def predict(
+        self,
+        images: Any,
+        *,
+        batch_size: int = 64,
+        broken: Broken = "raise",
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> Predictions:
+        """Predict the class of each image.
+
+        Args:
+            images: Anything that :func:`suffice.open_images` takes.
+            batch_size: Images per forward.
+            broken: ``"raise"`` the error of an image that cannot be read, or ``"skip"`` it and record it in
+                ``.skipped``.
+            on_progress: Called with (images done, images in all) after each batch.
+
+        Returns:
+            Predictions, one row an image.
+        """
+        opened = open_images(images)
+        batches = stream(opened, self.geometry, batch_size=batch_size, broken=broken)
+        index, scores = [], []
+        for batch in batches:
+            index.append(batch.index)
+            scores.append(self(batch.pixels.to(self.device)).cpu())
+            if on_progress is not None:
+                on_progress(int(batch.index[-1]) + 1, len(opened))
+        rows = torch.cat(index) if index else torch.zeros(0, dtype=torch.long)
+        table = torch.cat(scores) if scores else torch.zeros(0, len(self.labels or ()))
+        return Predictions(table, rows, [opened[i].name for i in rows.tolist()], self.labels, batches.skipped)
+
+    def class_index(self, label: int | str) -> int:
+        """The class that a label means: an index, a class name, or a WordNet id.
+
+        Args:
+            label: Such as ``281``, ``"tabby"`` or ``"n02123045"``.
+
+        Returns:
+            Index of the class.
+
+        Raises:
+            OptionError: No class has that label; the message suggests close ones.
+        """
+        if isinstance(label, int):
+            if self.labels is not None and not 0 <= label < len(self.labels):
+                raise OptionError(f"{self.name} has classes 0 to {len(self.labels) - 1}; there is no class {label}.")
+            return label
+        wanted = label.strip().lower()
+        for names in (self.synsets, self.labels):
+            matches = [i for i, n in enumerate(names or ()) if n.lower() == wanted]
+            if len(matches) == 1:
+                return matches[0]
+            if matches:  # ImageNet has two classes named "crane", and two named "maillot"
+                raise OptionError(
+                    f"{label!r} is the name of classes {matches} of {self.name}; write one index instead."
+                )
+        if wanted.lstrip("-").isdigit():
+            return self.class_index(int(wanted))
+        import difflib
+
+        known = self.labels or []
+        close = difflib.get_close_matches(label, known, n=3) or [n for n in known if wanted in n.lower()][:3]
+        hint = f" Did you mean {', '.join(map(repr, close))}?" if close else ""
+        reason = "" if known else " It has no label names: give the index, or labels= when making the classifier."
+        raise OptionError(f"{self.name} has no class {label!r}.{hint}{reason}")
+
+    def targets(self, targets: Targets, whole: Tensor) -> Tensor:
+        """Targets as every function takes them, one class index an image.
+
+        Args:
+            targets: None (the predicted class), one index or label for all, or a list or tensor with one per image.
+            whole: Scores [N, classes] on the whole images.
+
+        Returns:
+            Class indices [N], int64, on the device of ``whole``.
+        """
+        count, classes = whole.shape
+        if targets is None:
+            return whole.argmax(dim=1)
+        if isinstance(targets, Tensor):
+            targets = targets.flatten().tolist()
+        listed = [targets] * count if isinstance(targets, (int, str)) else list(targets)
+        if len(listed) != count:
+            raise OptionError(
+                f"{len(listed)} targets were given for {count} images; give one for all or one per image."
+            )
+        indices = [self.class_index(t) for t in listed]
+        wrong = [i for i in indices if not 0 <= i < classes]
+        if wrong:
+            raise OptionError(f"{self.name} has classes 0 to {classes - 1}; there is no class {wrong[0]}.")
+        return torch.tensor(indices, dtype=torch.long, device=whole.device)
+
+    def replace(self, **changes: Any) -> Classifier:
+        """A classifier of the same module with something changed, such as ``net.replace(score="logit")``."""
+        same: dict[str, Any] = {
+            "geometry": self.geometry,
+            **{k: getattr(self, k) for k in ("mean", "std", "labels", "synsets", "name", "family", "score")},
+        }
+        if "size" in changes or "preprocess" in changes:
+            same.pop("geometry")
+        return Classifier(self.module, **{**same, **changes})
+
+    def __repr__(self) -> str:
+        height, width = self.size
+        return f"Classifier({self.name!r}, family={self.family!r}, size={height}×{width}, device={str(self.device)!r})"
+
+
+def _channels(values: Sequence[float], what: str) -> tuple[float, ...]:
+    numbers = tuple(float(v) for v in values)
+    if len(numbers) != 3:
+        raise OptionError(f"{what}= has {len(numbers)} numbers; expected 3, one for each of red, green and blue.")
+    return numbers

@@ -1,0 +1,249 @@
+"""From a file nobody has vouched for to an upright RGB image, or to an error that says what is wrong with it.
+
+Three promises: only the decoders of six common formats ever run; an image over the pixel limit is refused on
+its header, before memory is spent on it; and whatever is wrong comes out as an
+:class:`~suffice.errors.ImageError`, so that one bad file in fifty thousand can be skipped by name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import stat
+import struct
+from collections.abc import Callable, Iterator
+from typing import BinaryIO, Union
+
+from PIL import (
+    BmpImagePlugin,
+    ExifTags,
+    GifImagePlugin,
+    Image,
+    ImageFile,
+    JpegImagePlugin,
+    PngImagePlugin,
+    TiffImagePlugin,
+    WebPImagePlugin,
+)
+
+from suffice.errors import ImageError, ImageTooLarge, OptionError, UnreadableImage
+from suffice.vision.modes import to_rgb
+
+Encoded = Union[str, "os.PathLike[str]", bytes, BinaryIO]
+
+FORMATS = "JPEG, PNG, WebP, BMP, TIFF or GIF"
+
+# What undoes each EXIF orientation; 1 is upright.
+_UPRIGHT = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+
+
+def decode(source: Encoded, *, name: str | None = None, max_pixels: int | None = None) -> Image.Image:
+    """Decode one image file.
+
+    JPEG, PNG, WebP, BMP, TIFF and GIF are read; of several frames, the first. The EXIF orientation is
+    applied. Transparent pixels show white. See :func:`to_rgb` for the other colour modes.
+
+    Args:
+        source: Path, the bytes of a file, or a file opened in binary mode.
+        name: What errors call the image; default: the path.
+        max_pixels: Refuse images with more pixels; default: ``PIL.Image.MAX_IMAGE_PIXELS`` at the time of the
+            call. For GIF, TIFF and WebP Pillow's limit holds as well, because its readers of these enforce it
+            themselves.
+
+    Returns:
+        Image in mode RGB, loaded, upright, without metadata (so that nobody turns it a second time).
+
+    Raises:
+        UnreadableImage: Missing, empty, truncated, broken, or not one of the formats.
+        ImageTooLarge: More pixels than the limit.
+
+    Example:
+        >>> import io
+        >>> file = io.BytesIO()
+        >>> Image.new("CMYK", (4, 3)).save(file, "JPEG")
+        >>> decode(file.getvalue())
+        <PIL.Image.Image image mode=RGB size=4x3 at ...>
+    """
+    name = name or _name_of(source)
+    check_max_pixels(max_pixels)
+    # Pillow lets many kinds of exception through on damaged files (struct.error, zlib.error, IndexError, …)
+    # and adds new ones with new versions, so no list of them would be complete.
+    try:
+        with _opened(source) as file:
+            image = _open_header(file, name, max_pixels)
+            image.load()
+            # After loading: Pillow itself turns TIFF upright, and then forgets the tag.
+            orientation = _orientation(image)
+            rgb = to_rgb(image)
+    except ImageTooLarge:
+        raise
+    except Image.DecompressionBombError as error:
+        raise ImageTooLarge(f"{name}: {error} To decode it anyway, raise PIL.Image.MAX_IMAGE_PIXELS.") from error
+    except Exception as error:
+        raise UnreadableImage(f"Cannot read {name}: {_reason(error)}.") from error
+    upright = rgb.transpose(_UPRIGHT[orientation]) if orientation in _UPRIGHT else rgb
+    upright.info = {}
+    return upright
+
+
+def check_max_pixels(max_pixels: int | None) -> None:
+    """Raise :class:`~suffice.errors.OptionError` unless ``max_pixels`` is None or a positive integer."""
+    if max_pixels is not None and (not isinstance(max_pixels, int) or isinstance(max_pixels, bool) or max_pixels < 1):
+        raise OptionError(f"max_pixels= is {max_pixels!r}; expected a positive integer, or None for Pillow's limit.")
+
+
+def check_size(size: tuple[int, int], name: str, max_pixels: int | None, *, pillow_checks: bool = False) -> None:
+    """Raise :class:`~suffice.errors.ImageTooLarge` for an image with more pixels than the limit.
+
+    Args:
+        size: Width and height.
+        name: What the error calls the image.
+        max_pixels: The limit; default: ``PIL.Image.MAX_IMAGE_PIXELS``, which may be None for no limit.
+        pillow_checks: Whether Pillow will compare with its own limit too, so that it bounds ``max_pixels``.
+    """
+    pillow_limit = Image.MAX_IMAGE_PIXELS
+    limit = pillow_limit if max_pixels is None else max_pixels
+    remedy = "give a larger max_pixels="
+    if pillow_checks and pillow_limit is not None and limit is not None and pillow_limit <= limit:
+        limit, remedy = pillow_limit, "raise PIL.Image.MAX_IMAGE_PIXELS"
+    elif max_pixels is None:
+        remedy += " or raise PIL.Image.MAX_IMAGE_PIXELS"
+    width, height = size
+    if limit is not None and width * height > limit:
+        raise ImageTooLarge(
+            f"{name} has {width} × {height} = {width * height} pixels; the limit is {limit}. "
+            f"To decode it anyway, {remedy}."
+        )
+
+
+def _name_of(source: Encoded) -> str:
+    if isinstance(source, (str, os.PathLike)):
+        return os.fspath(source)
+    if isinstance(source, bytes):
+        return f"<{len(source)} bytes>"
+    return str(getattr(source, "name", "<file>"))
+
+
+@contextlib.contextmanager
+def _opened(source: Encoded) -> Iterator[BinaryIO]:
+    """A seekable binary file at its start."""
+    if isinstance(source, (str, os.PathLike)):
+        # Opening a named pipe would wait forever for somebody to write to it.
+        mode = os.stat(source).st_mode
+        if stat.S_ISDIR(mode):
+            raise ImageError("it is a directory")
+        if not stat.S_ISREG(mode):
+            raise ImageError("it is not a regular file")
+        with open(source, "rb") as file:
+            yield file
+    elif isinstance(source, (bytes, bytearray, memoryview)):
+        yield io.BytesIO(source)
+    elif hasattr(source, "read"):
+        data = source.read()
+        if not isinstance(data, bytes):
+            raise ImageError(f"reading it gives {type(data).__name__}, not bytes; open it in binary mode")
+        yield io.BytesIO(data)
+    else:
+        raise ImageError(f"expected a path, bytes or a binary file, not {type(source).__name__}")
+
+
+def _open_header(file: BinaryIO, name: str, max_pixels: int | None) -> ImageFile.ImageFile:
+    """Read the header with the one decoder that fits, and check the size.
+
+    Pillow's classes are called directly, not through ``Image.open``: that would compare with the global
+    ``MAX_IMAGE_PIXELS`` and warn, and neither the limit nor the warning can be changed for one thread only.
+    """
+    start = file.read(12)
+    file.seek(0)
+    if not start:
+        raise ImageError("the file is empty")
+    reader = _reader_for(start)
+    if reader is None:
+        raise ImageError(f"it is not a {FORMATS} image; it starts with {start!r}")
+    if reader is GifImagePlugin.GifImageFile:
+        # Pillow allocates a whole frame while it opens a GIF, so its size must be known before.
+        check_size(_gif_size(file), name, max_pixels, pillow_checks=True)
+        file.seek(0)
+    image = reader(file)
+    if isinstance(image, PngImagePlugin.PngImageFile):
+        _scale_grey_key(image)
+    pillow_checks = reader in (
+        GifImagePlugin.GifImageFile,
+        TiffImagePlugin.TiffImageFile,
+        WebPImagePlugin.WebPImageFile,
+    )
+    check_size(image.size, name, max_pixels, pillow_checks=pillow_checks)
+    return image
+
+
+def _reader_for(start: bytes) -> Callable[[BinaryIO], ImageFile.ImageFile] | None:
+    """Pillow's class for a file that begins with these bytes."""
+    if start.startswith(b"\xff\xd8\xff"):
+        return JpegImagePlugin.JpegImageFile
+    if start.startswith(b"\x89PNG\r\n\x1a\n"):
+        return PngImagePlugin.PngImageFile
+    if start.startswith((b"GIF87a", b"GIF89a")):
+        return GifImagePlugin.GifImageFile
+    if start[:4] == b"RIFF" and start[8:12] == b"WEBP":
+        return WebPImagePlugin.WebPImageFile
+    if start.startswith((b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")):
+        return TiffImagePlugin.TiffImageFile
+    if start.startswith(b"BM"):
+        return BmpImagePlugin.BmpImageFile
+    return None
+
+
+def _scale_grey_key(image: PngImagePlugin.PngImageFile) -> None:
+    """Bring the transparent grey of a PNG with 2 or 4 bits to 8 bits, as Pillow does with the pixels only."""
+    key = image.info.get("transparency")
+    raw_mode = image.tile[0][3] if image.tile else None
+    if isinstance(key, int) and raw_mode in ("L;2", "L;4"):
+        image.info["transparency"] = key * (85 if raw_mode == "L;2" else 17)
+
+
+def _gif_size(file: BinaryIO) -> tuple[int, int]:
+    """Width and height of the screen of a GIF, enlarged to hold its first frame as Pillow does."""
+
+    def skip_blocks() -> None:
+        while (length := file.read(1)) and length != b"\0":
+            file.seek(length[0], os.SEEK_CUR)
+
+    width, height, flags = struct.unpack("<6xHHB2x", file.read(13))
+    if flags & 0x80:  # a global colour table follows
+        file.seek(3 << ((flags & 7) + 1), os.SEEK_CUR)
+    while (kind := file.read(1)) not in (b"", b";"):
+        if kind == b"!":
+            file.seek(1, os.SEEK_CUR)
+            skip_blocks()
+        elif kind == b",":
+            left, top, frame_width, frame_height = struct.unpack("<HHHH", file.read(8))
+            return max(width, left + frame_width), max(height, top + frame_height)
+    return width, height
+
+
+def _orientation(image: Image.Image) -> int:
+    """The EXIF orientation, 1 to 8. Damaged metadata does not spoil the pixels: it counts as absent."""
+    try:
+        orientation = image.getexif().get(ExifTags.Base.Orientation, 1)
+    except Exception:
+        return 1
+    return orientation if isinstance(orientation, int) else 1
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "there is no such file"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror[:1].lower() + error.strerror[1:]
+    if isinstance(error, MemoryError):
+        return "there is not enough memory to decode it"
+    return str(error).rstrip(".") or type(error).__name__

@@ -1,0 +1,226 @@
+"""Geometry: from a picture of any size to the model's input size, still in pixel space [0, 1].
+
+Preprocessing is split in two. *Geometry* (resize, crop) happens once per image, before anything is masked.
+*Normalisation* (subtract mean, divide by std) happens on the device, after masking, inside
+:class:`~suffice.vision.classifier.Classifier`. So a baseline such as black means black pixels for every model.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Union
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+
+from suffice.errors import OptionError
+
+Rule = Literal["crop", "squash"]
+Box = tuple[float, float, float, float]
+Raster = Union[Image.Image, Tensor]
+
+INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "lanczos")
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """Resize, then centre crop.
+
+    Args:
+        size: Input height and width of the model.
+        rule: ``"crop"`` resizes the short side and keeps the aspect ratio; ``"squash"`` resizes both sides
+            and does not.
+        resize: Length of the short side (``crop``) or of the sides (``squash``) before the centre crop;
+            default: ``size``, so that nothing more than needed is cut off.
+        interpolation: ``"nearest"``, ``"bilinear"``, ``"bicubic"`` or ``"lanczos"``.
+        halves: Where the crop begins when half a pixel is left over: ``"even"`` rounds as torchvision and timm do,
+            ``"down"`` as transformers does.
+
+    Example:
+        >>> from PIL import Image
+        >>> geometry = Geometry((224, 224), resize=(256, 256))
+        >>> geometry(Image.new("RGB", (640, 480))).shape
+        torch.Size([3, 224, 224])
+        >>> geometry.boxes([(0, 0, 640, 480)], width=640, height=480)
+        [(0.0, 0.0, 224.0, 224.0)]
+    """
+
+    size: tuple[int, int]
+    rule: Rule = "crop"
+    resize: tuple[int, int] | None = None
+    interpolation: str = "bicubic"
+    halves: Literal["even", "down"] = "even"
+
+    def __post_init__(self) -> None:
+        if self.rule not in ("crop", "squash"):
+            raise OptionError(f"The resize rule is {self.rule!r}; it can be 'crop' or 'squash'.")
+        if self.interpolation not in INTERPOLATIONS:
+            raise OptionError(f"The interpolation is {self.interpolation!r}; it can be {', '.join(INTERPOLATIONS)}.")
+
+    def __call__(self, picture: Raster) -> Tensor:
+        """Bring one picture to the input size.
+
+        A tensor that already has the input size is taken as it is: whoever gives pixels at the model's own size
+        has done the geometry. Files and PIL images always go through it, as the weights' authors meant.
+
+        Args:
+            picture: PIL image in mode RGB, or float tensor [3, h, w] in [0, 1].
+
+        Returns:
+            Float32 tensor [3, H, W] in [0, 1].
+        """
+        if isinstance(picture, Tensor) and tuple(picture.shape[-2:]) == self.size:
+            return picture.float()
+
+        from torchvision.transforms import InterpolationMode
+        from torchvision.transforms import functional as transform
+
+        height, width = picture.shape[-2:] if isinstance(picture, Tensor) else (picture.height, picture.width)
+        resized = self._resized(width=width, height=height)
+        interpolation = InterpolationMode(self.interpolation)
+        picture = transform.resize(picture, list(resized), interpolation=interpolation, antialias=True)
+        cropped = transform.crop(picture, *self._corner(resized), *self.size)
+        if isinstance(cropped, Image.Image):
+            array = np.array(cropped, dtype=np.uint8)
+            return torch.from_numpy(array).permute(2, 0, 1).contiguous().float().div_(255)
+        return cropped.float().clamp(0, 1)  # bicubic overshoots
+
+    def boxes(self, boxes: Sequence[Box], *, width: int, height: int) -> list[Box]:
+        """Move boxes along with the pixels: from the original picture to the model's input, clipped to it.
+
+        Args:
+            boxes: (x0, y0, x1, y1) in pixels of the original.
+            width: Width of the original.
+            height: Height of the original.
+
+        Returns:
+            Boxes in pixels of the input; one that was cropped away has no area.
+        """
+        resized_height, resized_width = self._resized(width=width, height=height)
+        top, left = self._corner((resized_height, resized_width))
+        scale_x, scale_y = resized_width / width, resized_height / height
+
+        def clip(value: float, limit: int) -> float:
+            return float(min(max(value, 0.0), limit))
+
+        return [
+            (
+                clip(x0 * scale_x - left, self.size[1]),
+                clip(y0 * scale_y - top, self.size[0]),
+                clip(x1 * scale_x - left, self.size[1]),
+                clip(y1 * scale_y - top, self.size[0]),
+            )
+            for x0, y0, x1, y1 in boxes
+        ]
+
+    def with_rule(self, rule: Rule) -> Geometry:
+        """The same input size under the other resize rule.
+
+        Squashing shows the whole picture, so nothing is cropped after it; cropping back takes the short side to
+        the input size.
+        """
+        return self if rule == self.rule else replace(self, rule=rule, resize=None)
+
+    def _resized(self, *, width: int, height: int) -> tuple[int, int]:
+        """Height and width after resizing, before the crop."""
+        target_height, target_width = self.resize or self.size
+        if self.rule == "squash":
+            return target_height, target_width
+        # torchvision's arithmetic for a single number, and its natural extension to oblong inputs: the smallest
+        # picture of this aspect ratio that covers the target.
+        if target_height * width >= target_width * height:
+            return target_height, max(int(target_height * width / height), target_width)
+        return max(int(target_width * height / width), target_height), target_width
+
+    def _corner(self, resized: tuple[int, int]) -> tuple[int, int]:
+        """Top and left of the centre crop."""
+        spare = (resized[0] - self.size[0], resized[1] - self.size[1])
+        return (spare[0] // 2, spare[1] // 2) if self.halves == "down" else (round(spare[0] / 2), round(spare[1] / 2))
+
+
+class GivenPreprocessing:
+    """Geometry by a callable that the user brings: PIL image in, float tensor [3, H, W] in [0, 1] out."""
+
+    def __init__(self, function: Callable[[Any], Any], size: tuple[int, int] | None = None) -> None:
+        self.function = function
+        trial = self._run(Image.new("RGB", (320, 240), (128, 128, 128)))
+        self.size = size or (trial.shape[-2], trial.shape[-1])
+
+    def __call__(self, picture: Raster) -> Tensor:
+        """Bring one picture to the input size; see :meth:`Geometry.__call__`."""
+        if isinstance(picture, Tensor):
+            if tuple(picture.shape[-2:]) == self.size:
+                return picture.float()
+            array = picture.mul(255).round().byte().permute(1, 2, 0).cpu().numpy()
+            picture = Image.fromarray(array)
+        return self._run(picture)
+
+    def _run(self, picture: Image.Image) -> Tensor:
+        out = self.function(picture)
+        if not isinstance(out, Tensor) or out.dim() != 3 or out.shape[0] != 3 or not out.is_floating_point():
+            seen = f"{out.dtype} {list(out.shape)}" if isinstance(out, Tensor) else type(out).__name__
+            raise OptionError(f"preprocess= returned {seen}; it must return a float tensor [3, H, W] in [0, 1].")
+        low, high = out.min().item(), out.max().item()
+        if not (low >= 0 and high <= 1):  # also catches NaN
+            raise OptionError(
+                f"preprocess= returned values from {low:.2f} to {high:.2f}, so it seems to normalise. Masks act in "
+                "pixel space [0, 1]: leave the normalisation out of the callable and give it as mean= and std=."
+            )
+        return out.float()
+
+
+class _Steps:
+    """The steps of a preprocessing before its normalisation."""
+
+    def __init__(self, steps: Sequence[Callable[[Any], Any]]) -> None:
+        self.steps = steps
+
+    def __call__(self, picture: Any) -> Any:
+        for step in self.steps:
+            picture = step(picture)
+        return picture
+
+
+def split_preprocessing(
+    preprocess: Callable[[Any], Any], size: tuple[int, int] | None = None
+) -> tuple[Geometry | GivenPreprocessing, Sequence[float] | None, Sequence[float] | None]:
+    """Split a preprocessing callable into geometry and normalisation.
+
+    Understood are torchvision's classification presets (``weights.transforms()``) and any ``Compose`` that ends
+    in ``Normalize`` (such as timm's ``create_transform``). Another callable is geometry only, and is checked to
+    stay in [0, 1].
+
+    Args:
+        preprocess: The callable.
+        size: Input size; found by a trial run where the callable does not tell.
+
+    Returns:
+        Geometry, mean, std; the last two are None where the callable has no normalisation.
+    """
+    if hasattr(preprocess, "crop_size") and hasattr(preprocess, "resize_size") and hasattr(preprocess, "mean"):
+        preset: Any = preprocess
+        crop = _pair(preset.crop_size)
+        resize = _pair(preset.resize_size)
+        # One number resizes the short side; two are a squash.
+        rule: Rule = "squash" if len(preset.resize_size) == 2 else "crop"
+        geometry = Geometry(crop, rule=rule, resize=resize, interpolation=preset.interpolation.value)
+        return geometry, preset.mean, preset.std
+    steps = getattr(preprocess, "transforms", None)
+    if steps and type(steps[-1]).__name__ == "Normalize":
+        last = steps[-1]
+        mean, std = [float(v) for v in last.mean], [float(v) for v in last.std]  # timm keeps them as tensors
+        return GivenPreprocessing(_Steps(steps[:-1]), size), mean, std
+    return GivenPreprocessing(preprocess, size), None, None
+
+
+def resize_for(size: tuple[int, int], crop_pct: float) -> tuple[int, int]:
+    """The length before a centre crop that keeps ``crop_pct`` of the side, rounded down as timm does."""
+    return math.floor(size[0] / crop_pct), math.floor(size[1] / crop_pct)
+
+
+def _pair(sizes: Sequence[int]) -> tuple[int, int]:
+    return (sizes[0], sizes[-1])

@@ -1,0 +1,256 @@
+"""Images in: one function that opens whatever a user has.
+
+A new kind of collection joins by :func:`register_images`, from inside or outside this package.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+from torch import Tensor
+
+from suffice.errors import ImageError, OptionError, UnreadableImage
+from suffice.vision.decode import check_max_pixels
+from suffice.vision.folders import has_image_suffix, open_folder
+from suffice.vision.image_sources import (
+    ArraySource,
+    DatasetItem,
+    EncodedSource,
+    FileSource,
+    HuggingFaceRow,
+    PilSource,
+    SharedDataset,
+)
+from suffice.vision.manifest import MANIFEST_SUFFIXES, open_manifest
+from suffice.vision.pictures import Images, Picture, as_label
+from suffice.vision.pixels import array_batch, check_range, tensor_batch
+
+__all__ = ["Images", "Picture", "open_images", "register_images", "split_slice"]
+
+_openers: dict[str, Callable[[str], Images]] = {}
+
+
+def open_images(
+    source: Any,
+    *,
+    root: str | os.PathLike[str] | None = None,
+    labels: Any = "auto",
+    max_pixels: int | None = None,
+) -> Images:
+    """Open images of any kind, lazily.
+
+    Args:
+        source: One of
+
+            * the path of an image; of a folder (with everything below it, sorted by path; where every image
+              lies in a sub-folder, that is its label); of a ``.csv`` or ``.jsonl`` manifest, see
+              :func:`~suffice.vision.manifest.open_manifest`;
+            * ``"name:rest"`` where ``name`` was registered by :func:`register_images`;
+            * a PIL image, or the bytes of a file;
+            * a tensor [3, H, W], [1, H, W], [N, 3, H, W] or [N, 1, H, W], uint8 or float in [0, 1];
+            * an array H×W, H×W×C, N×H×W×C (C = 1, 3, 4), uint8, uint16 or float in [0, 1];
+            * a map-style data set of images or (image, label) pairs, also one of Hugging Face;
+            * :class:`Images` (given back as they are) or a :class:`Picture`;
+            * a list or tuple of all these.
+        root: Folder that the paths in a manifest are relative to; default: the folder of the manifest.
+        labels: ``"auto"`` takes the labels that the source has; None takes none; or give one per image.
+        max_pixels: Refuse to decode larger images; default: ``PIL.Image.MAX_IMAGE_PIXELS``.
+
+    Returns:
+        The images. A broken one shows when it is decoded, as an :class:`~suffice.errors.ImageError`.
+
+    Raises:
+        ImageError: There is nothing to open, or it is of no known kind.
+
+    Example:
+        >>> import torch
+        >>> open_images([torch.rand(3, 8, 8), Image.new("L", (4, 4))]).names
+        ['tensor[0]', 'image[1]']
+    """
+    check_max_pixels(max_pixels)
+    if isinstance(source, Images):
+        return _relabelled(source, labels)
+    opening = _Opening(root, max_pixels)
+    images = Images(opening.open(source, ()))
+    if root is not None and not opening.root_used:
+        raise OptionError("root= goes with a manifest (.csv or .jsonl), and there is none among what was given.")
+    return _relabelled(images, labels)
+
+
+def register_images(prefix: str, opener: Callable[[str], Images]) -> None:
+    """Let :func:`open_images` understand ``"prefix:rest"``.
+
+    Args:
+        prefix: At least two letters, digits, hyphens or underscores, beginning with a letter.
+        opener: Called with what follows the colon; returns the images. :func:`split_slice` helps.
+
+    Raises:
+        OptionError: The prefix cannot be used, or something else has it.
+
+    Example:
+        >>> import torch
+        >>> register_images("blank", lambda rest: open_images(torch.zeros(int(rest), 3, 8, 8)))
+        >>> len(open_images("blank:5"))
+        5
+    """
+    # One letter would be a drive on Windows.
+    if not re.fullmatch(r"[A-Za-z][\w-]+", prefix):
+        raise OptionError(f"The prefix is {prefix!r}; expected two or more letters, digits, hyphens or underscores.")
+    if _openers.setdefault(prefix, opener) is not opener:
+        raise OptionError(f"The prefix {prefix!r} is taken by {_openers[prefix]!r}; choose another one.")
+
+
+def split_slice(text: str) -> tuple[str, slice]:
+    """Split a name from the slice that may follow it.
+
+    Args:
+        text: Such as ``"test"``, ``"test[:200]"`` or ``"test[10:200:2]"``.
+
+    Returns:
+        The name, and the slice (of everything, if there is none).
+
+    Example:
+        >>> split_slice("test[:200]")
+        ('test', slice(None, 200, None))
+    """
+    match = re.fullmatch(r"([^\[\]]*)(?:\[(-?\d+)?:(-?\d+)?(?::(-?\d+)?)?\])?", text)
+    if match is None or match[4] in ("0", "-0"):
+        raise OptionError(f"Cannot read {text!r}; expected a name, perhaps with a slice: test, test[:200], test[::10].")
+    start, stop, step = (None if number is None else int(number) for number in match.groups()[1:])
+    return match[1], slice(start, stop, step)
+
+
+@dataclass
+class _Opening:
+    """One call of :func:`open_images`. ``position`` is the place of a source inside the lists around it."""
+
+    root: str | os.PathLike[str] | None
+    max_pixels: int | None
+    root_used: bool = False
+
+    def open(self, source: Any, position: tuple[int, ...]) -> list[Picture]:
+        if isinstance(source, Images):
+            return list(source)
+        if isinstance(source, Picture):
+            return [source]
+        if isinstance(source, (str, os.PathLike)):
+            return self._path(os.fspath(source), listed=bool(position))
+        if isinstance(source, (bytes, bytearray)):
+            name = _name("bytes", position)
+            return [Picture(name, EncodedSource(bytes(source), name, self.max_pixels))]
+        if isinstance(source, Image.Image):
+            name = os.path.basename(getattr(source, "filename", "")) or _name("image", position)
+            return [Picture(name, PilSource(source, name, self.max_pixels))]
+        if isinstance(source, (Tensor, np.ndarray)):
+            return _array(source, position)
+        if isinstance(source, (list, tuple)):
+            if not source:
+                raise ImageError("The list of images is empty; give at least one image, path, array or tensor.")
+            return [picture for i, entry in enumerate(source) for picture in self.open(entry, (*position, i))]
+        if isinstance(getattr(source, "features", None), Mapping) and hasattr(source, "__len__"):
+            return self._hugging_face(source, position)
+        if hasattr(source, "__getitem__") and hasattr(source, "__len__") and not isinstance(source, Mapping):
+            return self._dataset(source, position)
+        raise ImageError(_unknown_kind(source))
+
+    def _path(self, path: str, *, listed: bool) -> list[Picture]:
+        prefix, colon, rest = path.partition(":")
+        if colon and prefix in _openers:
+            images = _openers[prefix](rest)
+            if not isinstance(images, Images):
+                raise OptionError(f"The opener of {prefix!r} returned {type(images).__name__}; it must return Images.")
+            return list(images)
+        # Among thousands of listed files nothing is touched before it is needed, and one that is missing must
+        # not keep the others from opening.
+        if listed and has_image_suffix(path):
+            return [Picture(path, FileSource(path, self.max_pixels))]
+        if os.path.isdir(path):
+            return open_folder(Path(path), self.max_pixels)
+        if path.lower().endswith(MANIFEST_SUFFIXES):
+            self.root_used = True
+            return open_manifest(Path(path), self.root, self.max_pixels)
+        if not listed and not os.path.lexists(path):
+            known = f" Known prefixes: {', '.join(sorted(_openers)) or 'none'}." if colon else ""
+            raise UnreadableImage(f"There is no file or folder {path!r}.{known}")
+        return [Picture(path, FileSource(path, self.max_pixels))]
+
+    def _dataset(self, dataset: Any, position: tuple[int, ...]) -> list[Picture]:
+        kind = type(dataset).__name__
+        if len(dataset) == 0:
+            raise ImageError(f"The data set {kind} is empty.")
+        shared = SharedDataset(dataset)
+        pictures = []
+        for i in range(len(dataset)):
+            item = DatasetItem(shared, i, _name(kind, (*position, i)), self.max_pixels)
+            pictures.append(Picture(item.name, item, stored_label=item.label))
+        return pictures
+
+    def _hugging_face(self, dataset: Any, position: tuple[int, ...]) -> list[Picture]:
+        kinds = {column: type(feature).__name__ for column, feature in dataset.features.items()}
+        column = next((c for c, kind in kinds.items() if kind == "Image"), None)
+        if column is None:
+            columns = ", ".join(f"{c} ({kind})" for c, kind in kinds.items())
+            raise ImageError(f"The data set has no column of type Image; its columns are {columns}.")
+        if len(dataset) == 0:
+            raise ImageError("The data set is empty.")
+        label_column = next((c for c, kind in kinds.items() if kind == "ClassLabel"), None)
+        # Without the user's format and transforms: what is wanted is the picture, not a model's input.
+        plain = dataset.with_format(None)
+        labels = plain.select_columns([label_column]) if label_column else None
+        rows = plain.select_columns([column]).cast_column(column, type(dataset.features[column])(decode=False))
+        pictures = []
+        for i in range(len(dataset)):
+            name = _name("dataset", (*position, i))
+            row = HuggingFaceRow(rows, labels, column, label_column, i, name, self.max_pixels)
+            pictures.append(Picture(name, row, stored_label=row.label if label_column else None))
+        return pictures
+
+
+def _array(source: Tensor | np.ndarray[Any, Any], position: tuple[int, ...]) -> list[Picture]:
+    kind = "tensor" if isinstance(source, Tensor) else "array"
+    name = _name(kind, position)
+    batch = tensor_batch(source, name) if isinstance(source, Tensor) else array_batch(source, name)
+    # Normalised pixels are the common mistake, so say it at once and not image by image later.
+    if isinstance(batch, Tensor) and batch.is_floating_point():
+        low, high = batch.detach().aminmax()
+        check_range(low.item(), high.item(), name)
+    elif isinstance(batch, np.ndarray) and batch.dtype.kind == "f":
+        check_range(float(batch.min()), float(batch.max()), name)
+    names = [_name(kind, (*position, i)) for i in range(len(batch))] if source.ndim == 4 else [name]
+    return [Picture(n, ArraySource(pixels, n)) for n, pixels in zip(names, batch, strict=True)]
+
+
+def _name(kind: str, position: tuple[int, ...]) -> str:
+    return kind + "".join(f"[{i}]" for i in position)
+
+
+def _relabelled(images: Images, labels: Any) -> Images:
+    if isinstance(labels, str):
+        if labels == "auto":
+            return images
+        raise OptionError(f"labels= is {labels!r}; expected 'auto', None, or a sequence with one label per image.")
+    if labels is None:
+        return Images(picture.labelled(None) for picture in images)
+    given = list(labels)
+    if len(given) != len(images):
+        raise OptionError(f"labels= has {len(given)} entries for {len(images)} images; give one per image.")
+    return Images(picture.labelled(as_label(label, picture.name)) for picture, label in zip(images, given, strict=True))
+
+
+def _unknown_kind(source: Any) -> str:
+    kind = type(source).__name__
+    if isinstance(source, Mapping):
+        return f"Cannot open a {kind} as images; choose one of its entries: {', '.join(map(repr, source))}."
+    if hasattr(source, "__iter__"):
+        return f"Cannot open a {kind} as images, as it has no length; write list(…), or use a map-style set."
+    return (
+        f"Cannot open a {kind} as images; expected a path, a PIL image, a tensor, an array, a data set, "
+        "or a list of these."
+    )

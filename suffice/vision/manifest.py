@@ -1,0 +1,173 @@
+"""Manifests: a CSV or JSONL file with one image a line, with its label and boxes."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from suffice.errors import ImageError, ManifestError
+from suffice.vision.image_sources import FileSource
+from suffice.vision.pictures import Box, Boxes, Label, Picture, as_label
+
+MANIFEST_SUFFIXES = (".csv", ".jsonl")
+
+# Names that a column may have, the first one present wins.
+PATH_COLUMNS = ("path", "file", "filename", "image")
+LABEL_COLUMNS = ("label", "class_index", "class", "wnid")
+BOXES_COLUMNS = ("boxes", "boxes_xyxy")
+
+
+def open_manifest(manifest: Path, root: str | os.PathLike[str] | None, max_pixels: int | None) -> list[Picture]:
+    """The pictures that a manifest lists, in its order.
+
+    Args:
+        manifest: A ``.csv`` file with a header, or a ``.jsonl`` file with one object a line; UTF-8. Columns:
+            ``path`` (or ``file``, ``filename``, ``image``), and optionally ``label`` (or ``class_index``,
+            ``class``, ``wnid``; an integer where it looks like one) and ``boxes`` (or ``boxes_xyxy``; JSON,
+            one ``[x0, y0, x1, y1]`` or a list of them). Other columns are ignored.
+        root: Folder that paths are relative to and must stay in; default: the folder of the manifest.
+        max_pixels: As for :func:`~suffice.vision.decode.decode`.
+
+    Returns:
+        Pictures named by their path as written.
+
+    Raises:
+        ManifestError: It cannot be read or is malformed; the message names the line.
+    """
+    folder = os.path.abspath(root if root is not None else manifest.parent)
+    rows = _csv_rows(manifest) if manifest.suffix.lower() == ".csv" else _jsonl_rows(manifest)
+    try:
+        pictures = [_picture(row, where, folder, max_pixels) for where, row in rows]
+    except UnicodeDecodeError as error:
+        raise ManifestError(f"{manifest} is not UTF-8 text: {error.reason} at byte {error.start}.") from error
+    except OSError as error:
+        raise ManifestError(f"Cannot read the manifest {manifest}: {error.strerror}.") from error
+    if not pictures:
+        raise ManifestError(f"{manifest} lists no image; expected one a line{_after_header(manifest)}.")
+    return pictures
+
+
+def _after_header(manifest: Path) -> str:
+    return ", after a header such as path,label" if manifest.suffix.lower() == ".csv" else ""
+
+
+def _csv_rows(manifest: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Each row with the place it stands at, such as ``list.csv, line 3``."""
+    with open(manifest, encoding="utf-8-sig", newline="") as file:
+        reader = csv.reader(file, strict=True)
+        header: list[str] | None = None
+        try:
+            for fields in reader:
+                where = f"{manifest}, line {reader.line_num}"
+                if not fields:
+                    continue
+                if header is None:
+                    header = [column.strip() for column in fields]
+                    _check_columns(header, where)
+                elif len(fields) != len(header):
+                    raise ManifestError(
+                        f"{where}: {len(fields)} fields, but the header has {len(header)}. "
+                        'Put quotes around fields that contain a comma: "[1, 2, 3, 4]".'
+                    )
+                else:
+                    yield where, dict(zip(header, fields, strict=True))
+        except csv.Error as error:
+            raise ManifestError(f"{manifest}, line {reader.line_num}: not valid CSV: {error}.") from error
+
+
+def _jsonl_rows(manifest: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    with open(manifest, encoding="utf-8-sig") as file:
+        for number, line in enumerate(file, start=1):
+            if not line.strip():
+                continue
+            where = f"{manifest}, line {number}"
+            row = _json(line, where)
+            if not isinstance(row, dict):
+                raise ManifestError(f'{where}: expected an object such as {{"path": "a.jpg"}}, not {line.strip()[:60]}')
+            _check_columns(row, where)
+            yield where, row
+
+
+def _json(text: str, where: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ManifestError(f"{where}: not valid JSON: {error}.") from error
+
+
+def _check_columns(columns: list[str] | Mapping[str, Any], where: str) -> None:
+    if not any(column in columns for column in PATH_COLUMNS):
+        raise ManifestError(
+            f"{where}: no column holds the path; the columns are {', '.join(columns) or 'none'}, "
+            f"expected one of {', '.join(PATH_COLUMNS)}."
+        )
+
+
+def _first(row: Mapping[str, Any], columns: tuple[str, ...]) -> Any:
+    return next((row[column] for column in columns if column in row), None)
+
+
+def _picture(row: Mapping[str, Any], where: str, folder: str, max_pixels: int | None) -> Picture:
+    name = _first(row, PATH_COLUMNS)
+    return Picture(
+        name,
+        FileSource(_path(name, where, folder), max_pixels),
+        boxes=_boxes(_first(row, BOXES_COLUMNS), where),
+        stored_label=_label(_first(row, LABEL_COLUMNS), where),
+    )
+
+
+def _path(name: Any, where: str, folder: str) -> str:
+    """The full path, if it stays in the folder. Links inside the folder are the owner's business."""
+    if not isinstance(name, str) or not name.strip():
+        raise ManifestError(f"{where}: the path is {name!r}; expected the name of a file.")
+    path = os.path.normpath(os.path.join(folder, name))
+    inside = os.path.join(folder, "")
+    if not path.startswith(inside):
+        raise ManifestError(
+            f"{where}: {name!r} points outside {folder}. Give the folder that holds all images as root=."
+        )
+    return path
+
+
+def _label(value: Any, where: str) -> Label | None:
+    if isinstance(value, str):
+        value = value.strip()
+        if re.fullmatch(r"[+-]?[0-9]{1,18}", value):  # longer ones are serial numbers, not classes
+            return int(value)
+        return value or None
+    try:
+        return as_label(value, where)
+    except ImageError as error:
+        raise ManifestError(f"{where}: the label is {value!r}; expected an integer or a text.") from error
+
+
+def _boxes(value: Any, where: str) -> Boxes | None:
+    if isinstance(value, str):
+        value = _json(value, f"{where}, boxes") if value.strip() else None
+    if value is None:
+        return None
+    if isinstance(value, list) and value and not isinstance(value[0], list):
+        value = [value]
+    if not isinstance(value, list):
+        raise ManifestError(f"{where}: the boxes are {value!r}; expected [x0, y0, x1, y1], or a list of these.")
+    return tuple(_box(box, where) for box in value)
+
+
+def _box(box: Any, where: str) -> Box:
+    numbers = isinstance(box, list) and all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in box)
+    if not numbers or len(box) != 4 or not all(abs(v) < math.inf for v in box):
+        raise ManifestError(f"{where}: the box {box!r} is not 4 numbers [x0, y0, x1, y1].")
+    try:
+        x0, y0, x1, y1 = (float(v) for v in box)
+    except OverflowError as error:
+        raise ManifestError(f"{where}: the box {box!r} has numbers too large for pixels.") from error
+    if x1 < x0 or y1 < y0:
+        raise ManifestError(f"{where}: the box {box!r} ends before it begins; expected [x0, y0, x1, y1].")
+    return x0, y0, x1, y1

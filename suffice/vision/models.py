@@ -1,0 +1,188 @@
+"""Models by name: the registry of sources, ``load`` and ``models``.
+
+A source knows the models under one prefix (``timm/…``). The three libraries are registered here; another package
+adds its own with :func:`register_source`, on import, or lazily by an entry point in the group
+``suffice.sources`` whose name is the prefix and whose object is a :class:`Source`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from suffice.errors import UnknownModel
+from suffice.vision.classifier import Classifier
+
+
+@dataclass(frozen=True)
+class ModelEntry:
+    """A model that can be loaded by name.
+
+    Attributes:
+        name: What :func:`load` takes, such as ``"timm/deit_small_patch16_224"``.
+        family: Default family.
+        pretrained: Whether there are weights for it.
+        facts: What else the source knows, such as accuracy or number of parameters.
+    """
+
+    name: str
+    family: str | None = None
+    pretrained: bool = True
+    facts: tuple[tuple[str, Any], ...] = ()
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where models of one prefix come from.
+
+    Attributes:
+        build: ``build(name, pretrained=, checkpoint=, **options)`` makes a classifier on the CPU from the name
+            without prefix; raises :class:`~suffice.errors.UnknownModel` with suggestions for a name it does not know.
+        entries: Lists the models it knows, without the prefix in their names.
+        about: One line for people.
+    """
+
+    build: Callable[..., Classifier]
+    entries: Callable[[], Iterable[ModelEntry]]
+    about: str
+
+
+_sources: dict[str, Source | str] = {
+    "timm": "suffice.vision.from_timm:SOURCE",
+    "torchvision": "suffice.vision.from_torchvision:SOURCE",
+    "hf": "suffice.vision.from_hf:SOURCE",
+}
+
+
+def register_source(prefix: str, source: Source | str) -> None:
+    """Make models loadable under a prefix.
+
+    Args:
+        prefix: The part of a name before the first slash.
+        source: The source, or ``"package.module:NAME"`` of one to be imported when first needed.
+    """
+    _sources[prefix] = source
+
+
+def sources() -> dict[str, Source]:
+    """All sources by prefix."""
+    for entry in entry_points(group="suffice.sources"):
+        _sources.setdefault(entry.name, entry.value)
+    return {prefix: _resolve(prefix) for prefix in list(_sources)}
+
+
+def load(
+    name: str | ModelEntry,
+    *,
+    pretrained: bool = True,
+    checkpoint: str | Path | None = None,
+    device: str | torch.device | None = None,
+    **options: Any,
+) -> Classifier:
+    """Load a classifier by name, with the preprocessing of its own weights.
+
+    Args:
+        name: ``"timm/…"``, ``"torchvision/…"``, ``"hf/…"`` (a model id of the hub or a local folder), or the
+            name of another registered source. A tag after a dot chooses weights: ``"timm/resnet50.a1_in1k"``.
+        pretrained: Fetch the published weights; False gives random ones.
+        checkpoint: Use the weights in this file instead; safetensors, or ``torch.save`` (read as plain weights).
+        device: Where to put it; default the first GPU if there is one.
+        **options: Arguments of :class:`Classifier` (``resize=``, ``labels=``, ``score=``, ``mean=``, …) go to it; the
+            rest (``num_classes=``, ``img_size=``, …) goes to the library that makes the module.
+
+    Returns:
+        The classifier.
+
+    Raises:
+        UnknownModel: With the closest names.
+        DownloadError: No network; says how to give a checkpoint.
+        CheckpointError: The checkpoint does not fit.
+
+    Example:
+        >>> net = load("timm/resnet10t", pretrained=False, device="cpu")
+        >>> net.size, net.labels[281]
+        ((176, 176), 'tabby')
+    """
+    prefix, _, rest = str(name).partition("/")
+    known = sources()
+    if not rest or prefix not in known:
+        raise UnknownModel(f"There is no model {str(name)!r}. {_suggest(str(name), known)}")
+    net = known[prefix].build(rest, pretrained=pretrained, checkpoint=checkpoint, **options)
+    return net.to(default_device() if device is None else device)
+
+
+def models(pattern: str = "*") -> list[ModelEntry]:
+    """List the models that can be loaded.
+
+    Args:
+        pattern: Shell-style pattern for the whole name, such as ``"timm/*deit*"``.
+
+    Returns:
+        Entries in order of source and name.
+
+    Example:
+        >>> [str(entry) for entry in models("torchvision/vgg1?")]
+        ['torchvision/vgg11', 'torchvision/vgg13', 'torchvision/vgg16', 'torchvision/vgg19']
+    """
+    found = []
+    for prefix, source in sources().items():
+        if not _may_match(pattern, prefix):
+            continue
+        for entry in source.entries():
+            full = f"{prefix}/{entry.name}"
+            if fnmatch.fnmatchcase(full, pattern):
+                found.append(ModelEntry(full, entry.family, entry.pretrained, entry.facts))
+    return found
+
+
+def default_device() -> torch.device:
+    """The first GPU if there is one, else the CPU."""
+    if torch.cuda.is_available():
+        return torch.device("cuda")
+    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+
+
+def closest(name: str, names: Iterable[str], prefix: str) -> str:
+    """The sentence of an error that suggests close names of one source."""
+    near = difflib.get_close_matches(name, list(names), n=4, cutoff=0.5)
+    listed = f"suffice.models('{prefix}/*') lists them."
+    return f"Closest: {', '.join(f'{prefix}/{n}' for n in near)}. {listed}" if near else listed.capitalize()
+
+
+def _resolve(prefix: str) -> Source:
+    source = _sources[prefix]
+    if isinstance(source, str):
+        module, _, attribute = source.partition(":")
+        source = getattr(import_module(module), attribute)
+        assert isinstance(source, Source)
+        _sources[prefix] = source
+    return source
+
+
+def _may_match(pattern: str, prefix: str) -> bool:
+    """Whether any name under the prefix can match; saves importing libraries that are not asked for."""
+    head, slash, _ = pattern.partition("/")
+    return fnmatch.fnmatchcase(prefix, head) if slash else "*" in pattern or "?" in pattern or "[" in pattern
+
+
+def _suggest(name: str, known: dict[str, Source]) -> str:
+    prefixes = ", ".join(f"{p}/…" for p in known)
+    bare = name.partition("/")[2] or name
+    near = [
+        f"{prefix}/{entry.name}"
+        for prefix in known
+        for entry in known[prefix].entries()
+        if entry.name == bare or entry.name.partition(".")[0] == bare
+    ]
+    return f"Names begin with their source: {prefixes}." + (f" Did you mean {', '.join(near[:4])}?" if near else "")

@@ -1,0 +1,145 @@
+"""Arrays and tensors as pixels: which axis is what, which values mean what.
+
+Everything ends as ``[3, H, W]``, either uint8 or float32 in [0, 1].
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from suffice.errors import ImageError
+from suffice.vision.identity import content_hash
+
+# Rounding in half precision or in a resize may step this far out of [0, 1]; it is clipped.
+SLACK = 1e-5
+
+
+def pixels_of_tensor(tensor: Tensor, name: str = "the tensor") -> Tensor:
+    """Pixels as float32 in [0, 1] with three channels, on the same device.
+
+    Args:
+        tensor: [H, W], [C, H, W] or [N, C, H, W] with C = 1 or 3; uint8, uint16, or float in [0, 1].
+        name: What errors call it.
+
+    Returns:
+        Float32 [3, H, W], or [N, 3, H, W] if a batch was given.
+
+    Raises:
+        ImageError: Another shape, another type, or values outside [0, 1].
+
+    Example:
+        >>> pixels_of_tensor(torch.full((1, 2, 2), 255, dtype=torch.uint8)).shape
+        torch.Size([3, 2, 2])
+    """
+    pixels = as_float(unify(tensor_batch(tensor, name), name))
+    return pixels if tensor.dim() == 4 else pixels[0]
+
+
+def tensor_batch(tensor: Tensor, name: str) -> Tensor:
+    """View a tensor as [N, C, H, W].
+
+    Args:
+        tensor: [H, W], [C, H, W] or [N, C, H, W] with C = 1 or 3.
+        name: What errors call it.
+    """
+    batch = tensor[(None,) * (4 - tensor.dim())] if 2 <= tensor.dim() <= 4 else tensor
+    if batch.dim() != 4 or batch.shape[1] not in (1, 3):
+        hint = " Its channels come last: write .movedim(-1, -3)." if tensor.dim() > 2 and tensor.shape[-1] == 3 else ""
+        raise ImageError(
+            f"{name} has shape {list(tensor.shape)}; expected [C, H, W] or [N, C, H, W], C = 1 or 3.{hint}"
+        )
+    if 0 in batch.shape:
+        raise ImageError(f"{name} has shape {list(tensor.shape)}, so it holds no pixels.")
+    check_type(str(tensor.dtype).removeprefix("torch."), tensor.is_floating_point(), name)
+    return batch
+
+
+def array_batch(array: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:
+    """View an array as [N, C, H, W].
+
+    Channels come last, as numpy users have them; they come first only where the last axis cannot be channels.
+
+    Args:
+        array: H×W, H×W×C, N×H×W×C, C×H×W or N×C×H×W with C = 1, 3 or 4.
+        name: What errors call it.
+    """
+    channels = (1, 3, 4)
+    if array.ndim == 2:
+        batch = array[None, None]
+    elif array.ndim in (3, 4) and array.shape[-1] in channels:
+        batch = np.moveaxis(array, -1, -3)
+    elif array.ndim in (3, 4) and array.shape[-3] in channels:
+        batch = array
+    else:
+        raise ImageError(
+            f"{name} has shape {array.shape}; expected H×W, H×W×C or N×H×W×C with 1, 3 or 4 channels, "
+            "or the same with channels first."
+        )
+    if array.size == 0:
+        raise ImageError(f"{name} has shape {array.shape}, so it holds no pixels.")
+    check_type(array.dtype.name, array.dtype.kind == "f", name)
+    return batch if batch.ndim == 4 else batch[None]
+
+
+def check_type(dtype: str, floating: bool, name: str) -> None:
+    """Raise unless the type of the numbers says what they mean."""
+    if not floating and dtype not in ("uint8", "uint16"):
+        raise ImageError(f"{name} has type {dtype}; expected uint8, uint16, or float in [0, 1].")
+
+
+def check_range(low: float, high: float, name: str) -> None:
+    """Raise unless the least and greatest of some floating-point pixels lie in [0, 1]."""
+    if low >= -SLACK and high <= 1 + SLACK:
+        return
+    seen = f"{name} has values from {low:.4g} to {high:.4g}"
+    if not (np.isfinite(low) and np.isfinite(high)):
+        raise ImageError(f"{name} has values that are not finite numbers: give pixels in [0, 1].")
+    if low >= 0 and 2 < high <= 255:
+        raise ImageError(f"{seen}, which looks like 8 bits: give pixels in [0, 1] (divide by 255), or as uint8.")
+    raise ImageError(f"{seen}, which looks normalised: give pixels in [0, 1] (undo mean and std, clip overshoot).")
+
+
+def tensor_of_array(array: np.ndarray[Any, Any]) -> Tensor:
+    """Copy an array to a tensor that torch can compute with, floats as float32."""
+    target = np.float32 if array.dtype.kind == "f" else array.dtype.newbyteorder("=")
+    return torch.from_numpy(np.array(array, dtype=target, order="C"))
+
+
+def unify(pixels: Tensor, name: str) -> Tensor:
+    """Three channels, and one of two types.
+
+    Args:
+        pixels: [..., C, H, W] with C = 1, 3 or 4; uint8, uint16 or floating point.
+        name: What errors call it.
+
+    Returns:
+        [..., 3, H, W]: uint8 where it was (and had no alpha channel), otherwise float32 in [0, 1].
+    """
+    if pixels.is_floating_point():
+        low, high = pixels.detach().aminmax()
+        check_range(low.item(), high.item(), name)
+        pixels = pixels.detach().float().clamp(0, 1)
+    elif pixels.dtype != torch.uint8:
+        pixels = pixels.float() / 65535
+    channels = pixels.shape[-3]
+    if channels == 4:  # over white, for the reason given in decode.to_rgb
+        rgb, alpha = as_float(pixels).split((3, 1), dim=-3)
+        return rgb * alpha + (1 - alpha)
+    if channels == 1:
+        return pixels.expand(*pixels.shape[:-3], 3, *pixels.shape[-2:])
+    return pixels
+
+
+def as_float(pixels: Tensor) -> Tensor:
+    """Uint8 as float32 in [0, 1]; float32 as it is."""
+    return pixels.float() / 255 if pixels.dtype == torch.uint8 else pixels
+
+
+def fingerprint(pixels: Tensor) -> str:
+    """Content hash of unified pixels [3, H, W], wherever they came from."""
+    data = pixels.cpu().contiguous().numpy()
+    return content_hash(data.dtype.name, str(data.shape), data.tobytes())

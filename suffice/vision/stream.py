@@ -1,0 +1,170 @@
+"""Batches of pixels in order, decoded ahead by threads, with bounded memory."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+from typing import Literal, get_args
+
+import torch
+from PIL import Image
+from torch import Tensor
+
+from suffice.errors import ImageError, OptionError
+from suffice.vision.pictures import Images, Picture
+
+Broken = Literal["raise", "skip"]
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Some images, ready for a model.
+
+    Attributes:
+        index: Position of each image in the sequence [B], int64.
+        pixels: Their pixels [B, 3, H, W] in [0, 1], float32.
+    """
+
+    index: Tensor
+    pixels: Tensor
+
+
+@dataclass(frozen=True)
+class Skip:
+    """An image that could not be used.
+
+    Attributes:
+        index: Its position in the sequence.
+        name: Its name.
+        reason: What was wrong with it.
+    """
+
+    index: int
+    name: str
+    reason: str
+
+
+class PixelStream:
+    """Batches of pixels; made by :func:`stream`.
+
+    Each iteration starts from the beginning.
+
+    Attributes:
+        skipped: The images that the latest iteration skipped, so far.
+    """
+
+    def __init__(
+        self,
+        images: Images,
+        geometry: Callable[[Image.Image | Tensor], Tensor],
+        batch_size: int,
+        workers: int,
+        broken: Broken,
+    ) -> None:
+        self.images = images
+        self.geometry = geometry
+        self.batch_size = batch_size
+        self.workers = workers
+        self.broken = broken
+        self.skipped: list[Skip] = []
+
+    def __iter__(self) -> Iterator[Batch]:
+        self.skipped = []
+        return self._batches(self.skipped)
+
+    def _batches(self, skipped: list[Skip]) -> Iterator[Batch]:
+        ready = self._ready(skipped)
+        shape: torch.Size | None = None
+        try:
+            while chunk := list(islice(ready, self.batch_size)):
+                for index, pixels in chunk:
+                    shape = shape or pixels.shape
+                    self._check(pixels, shape, self.images[index].name)
+                yield Batch(torch.tensor([index for index, _ in chunk]), torch.stack([p for _, p in chunk]))
+                del chunk  # or the last batch would stay in memory while the next is gathered
+        finally:
+            ready.close()
+
+    def _ready(self, skipped: list[Skip]) -> Generator[tuple[int, Tensor], None, None]:
+        """Prepared images in order, those that are broken left out."""
+        ahead = 2 * self.batch_size + self.workers
+        waiting = enumerate(self.images)
+        running: deque[tuple[int, Picture, Future[Tensor]]] = deque()
+        pool = ThreadPoolExecutor(self.workers, thread_name_prefix="suffice-decode")
+        try:
+            while True:
+                for index, picture in islice(waiting, ahead - len(running)):
+                    running.append((index, picture, pool.submit(self._prepare, picture)))
+                if not running:
+                    return
+                index, picture, future = running.popleft()
+                try:
+                    pixels = future.result()
+                except ImageError as error:
+                    if self.broken == "raise":
+                        raise
+                    skipped.append(Skip(index, picture.name, str(error)))
+                else:
+                    del future  # it holds the pixels too
+                    yield index, pixels
+        finally:
+            # Reached also when the loop over the batches is left early, or interrupted.
+            pool.shutdown(wait=True, cancel_futures=True)
+
+    def _prepare(self, picture: Picture) -> Tensor:
+        return self.geometry(picture.decode())
+
+    def _check(self, pixels: Tensor, shape: torch.Size, name: str) -> None:
+        if pixels.dim() != 3 or pixels.shape[0] != 3 or pixels.dtype != torch.float32:
+            raise OptionError(
+                f"Geometry made {pixels.dtype} {list(pixels.shape)} of {name}; expected float32 [3, H, W]."
+            )
+        if pixels.shape != shape:
+            raise OptionError(
+                f"Geometry made {list(pixels.shape)} of {name}, but {list(shape)} of the first image; "
+                "a batch needs one size."
+            )
+
+
+def stream(
+    images: Images,
+    geometry: Callable[[Image.Image | Tensor], Tensor],
+    *,
+    batch_size: int = 64,
+    workers: int | None = None,
+    broken: Broken = "raise",
+) -> PixelStream:
+    """Decode images, bring them to one size, and batch them.
+
+    Threads decode a little more than two batches ahead, so memory does not grow with the number of images.
+
+    Args:
+        images: The images.
+        geometry: Takes what :meth:`Picture.decode` gives, returns float32 [3, H, W], the same size for all.
+        batch_size: Images in a batch; only the last one may have fewer, also where images are skipped.
+        workers: Number of threads; default: one per core, at most 8.
+        broken: ``"raise"`` the error of an image that cannot be read, or ``"skip"`` it and note it in
+            ``.skipped``. Errors that are not about an image are always raised.
+
+    Returns:
+        An iterable of :class:`Batch`, in the order of the images.
+
+    Example:
+        >>> from suffice.vision.images import open_images
+        >>> images = open_images(torch.rand(5, 3, 8, 8))
+        >>> [batch.index.tolist() for batch in stream(images, lambda pixels: pixels, batch_size=2)]
+        [[0, 1], [2, 3], [4]]
+    """
+    if batch_size < 1:
+        raise OptionError(f"batch_size= is {batch_size}; expected 1 or more.")
+    if workers is None:
+        workers = min(8, os.cpu_count() or 1)
+    if workers < 1:
+        raise OptionError(f"workers= is {workers}; expected 1 or more, or None for one per core.")
+    if broken not in get_args(Broken):
+        raise OptionError(f"broken= is {broken!r}; it can be {' or '.join(map(repr, get_args(Broken)))}.")
+    return PixelStream(images, geometry, batch_size, workers, broken)

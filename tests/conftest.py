@@ -1,0 +1,23 @@
+"""What tests share."""
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+
+
+@pytest.fixture(autouse=True)
+def _same_chance_for_every_test():
+    torch.manual_seed(0)
+
+
+@pytest.fixture(scope="session")
+def assets() -> Path:
+    """Real weights and photographs, which are not part of the project; tests that need them skip without."""
+    folder = Path(os.environ.get("SUFFICE_ASSETS", Path(__file__).parents[2] / "shared" / "assets"))
+    if not folder.is_dir():
+        pytest.skip("needs real weights and photographs; name their folder in SUFFICE_ASSETS")
+    return folder

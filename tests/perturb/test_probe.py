@@ -1,0 +1,303 @@
+"""The probe: right answers, nothing asked twice, bounded memory, and a model that is left as it was."""
+
+import resource
+
+import pytest
+import torch
+from torch import nn
+
+from suffice.errors import OptionError, SufficeWarning
+from suffice.perturb import FloatMasks, Forwarder, Grid, Probe, RankMasks, make_baseline
+from suffice.testing import AnyOf
+from suffice.vision import Classifier
+
+MEAN, STD = (0.4, 0.5, 0.6), (0.2, 0.25, 0.3)
+
+
+class SmallNet(nn.Module):
+    """A small real network, which also counts what passes through it."""
+
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(
+            nn.Conv2d(3, 8, 3, stride=2),
+            nn.BatchNorm2d(8),
+            nn.ReLU(),
+            nn.Conv2d(8, 8, 3, stride=2),
+            nn.ReLU(),
+        )
+        self.head = nn.Linear(8, 5)
+        self.batches = []
+
+    def forward(self, x):
+        self.batches.append(len(x))
+        return self.head(self.body(x).mean(dim=(2, 3))) * 3
+
+
+@pytest.fixture
+def net():
+    torch.manual_seed(0)
+    return Classifier(SmallNet().eval(), size=28, mean=MEAN, std=STD)
+
+
+@pytest.fixture
+def images():
+    return torch.rand(3, 3, 28, 28, generator=torch.Generator().manual_seed(1))
+
+
+def literal(net, images, targets, masks, index, baseline="blur"):
+    """One question at a time: mask pixels, normalise, look."""
+    hidden = make_baseline(baseline, images, mean=net.mean)
+    answers = []
+    for i, mask in zip(index.tolist(), masks, strict=True):
+        seen = images[i] * mask + hidden[i] * (1 - mask)
+        normalised = (seen - torch.tensor(MEAN).view(3, 1, 1)) / torch.tensor(STD).view(3, 1, 1)
+        with torch.no_grad():
+            answers.append(net.module(normalised[None]).softmax(dim=1)[0, targets[i]])
+    return torch.stack(answers)
+
+
+def test_region_answers_are_those_of_single_questions(net, images):
+    probe = Probe(net, images, grid=7, batch_size=4)
+    regions = torch.randint(1 << 49, (22,))
+    index = torch.randint(3, (22,))
+    masks = probe.grid.to_bits(regions).view(-1, 7, 7).float().repeat_interleave(4, 1).repeat_interleave(4, 2)
+    expected = literal(net, images, probe.targets, masks, index)
+    assert torch.allclose(probe.ask(index, regions), expected, atol=1e-6)
+    assert torch.equal(probe.targets, net(images).argmax(dim=1))
+    assert torch.allclose(probe.whole, net(images).amax(dim=1), atol=1e-6)
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
+def test_float_and_rank_masks(net, images, channels_last):
+    probe = Probe(net, images, batch_size=4, baseline="black", channels_last=channels_last)
+    index = torch.tensor([0, 2, 2, 1, 0])
+    masks = torch.rand(5, 28, 28)
+    expected = literal(net, images, probe.targets, masks, index, "black")
+    assert torch.allclose(probe.ask(index, masks), expected, atol=1e-5)
+    assert torch.allclose(probe.ask(index, FloatMasks(masks)), expected, atol=1e-5)
+
+    ranks = torch.stack([torch.randperm(28 * 28).view(28, 28) for _ in range(3)])
+    thresholds = torch.tensor([0, 10, 300, 784, 500])
+    masks = (ranks[index] < thresholds[:, None, None]).float()
+    expected = literal(net, images, probe.targets, masks, index, "black")
+    assert torch.allclose(probe.ask(index, RankMasks(ranks, index, thresholds)), expected, atol=1e-5)
+
+
+def test_small_float_masks_are_enlarged(net, images):
+    probe = Probe(net, images)
+    masks = torch.rand(4, 7, 7)
+    large = torch.nn.functional.interpolate(masks[:, None], (28, 28), mode="bilinear")[:, 0]
+    assert torch.allclose(probe.ask(1, masks), probe.ask(1, large), atol=1e-6)
+
+
+def test_nothing_is_asked_twice(net, images):
+    probe = Probe(net, images, batch_size=8)
+    net.module.batches.clear()
+    regions = torch.randint(1 << 49, (20,))
+    index = torch.randint(3, (20,))
+    first = probe.ask(index, regions)
+    assert sum(net.module.batches) == 20
+    assert torch.equal(probe.ask(index, regions), first)
+    again = torch.arange(20).repeat(3)
+    assert torch.equal(probe.ask(index[again], regions[again]), first[again])
+    assert sum(net.module.batches) == 20
+    counters = probe.counters
+    assert (counters.questions, counters.remembered, counters.forwards) == (100, 80, 20)
+    assert counters.seconds > 0
+
+
+def test_the_same_region_of_another_image_is_another_question(net, images):
+    probe = Probe(net, images)
+    answers = probe.ask(torch.arange(3), torch.full((3,), 12345))
+    assert probe.counters.forwards == 3
+    assert len(answers.unique()) == 3
+
+
+def test_without_remembering_each_ask_goes_to_the_model(net, images):
+    probe = Probe(net, images, remember=0)
+    regions = torch.arange(1, 6)
+    assert torch.equal(probe.ask(0, regions), probe.ask(0, regions))
+    assert probe.counters.forwards == 10
+
+
+def test_batches_are_full(net, images):
+    probe = Probe(net, images, batch_size=8)
+    net.module.batches.clear()
+    probe.ask(torch.arange(30) % 3, torch.arange(30) * 77 + 1)
+    assert net.module.batches == [8, 8, 8, 6]
+
+
+@pytest.mark.parametrize("batch_size", [1, 7, 64])
+def test_batches_never_change_a_number(net, images, batch_size):
+    index, regions = torch.arange(30) % 3, torch.arange(30) * 123457 + 1
+    reference = Probe(net, images, batch_size=16).ask(index, regions)
+    answers = Probe(net, images, batch_size=batch_size).ask(index, regions)
+    assert torch.allclose(answers, reference, atol=1e-5)
+    alone = Probe(net, images[1:2], batch_size=batch_size).ask(0, regions[index == 1])
+    assert torch.allclose(alone, reference[index == 1], atol=1e-5)
+
+
+@pytest.mark.parametrize("side", [1, 2, 8, 9, 14])
+def test_other_grids(net, images, side):
+    grid = Grid(side)
+    probe = Probe(net, images, grid=side)
+    assert torch.allclose(probe.ask(torch.arange(3), grid.full(3)), probe.whole, atol=1e-6)
+    hidden = Probe(net, images, targets=probe.targets, grid=7).ask(torch.arange(3), Grid(7).empty(3))
+    assert torch.allclose(probe.ask(torch.arange(3), grid.empty(3)), hidden, atol=1e-6)
+    assert probe.counters.forwards == 6
+
+
+def test_soft_cells(net, images):
+    probe = Probe(net, images, cells="soft", baseline="black")
+    region = probe.grid.from_cells([(10, 11, 12)])
+    masks = torch.nn.functional.interpolate(
+        probe.grid.to_bits(region).float().view(1, 1, 7, 7), (28, 28), mode="bilinear", align_corners=True
+    )[:, 0]
+    assert torch.allclose(probe.ask(2, region), literal(net, images, probe.targets, masks, torch.tensor([2]), "black"))
+
+
+def test_targets(net, images):
+    index, regions = torch.tensor([0, 1, 2]), torch.tensor([5, 6, 7])
+    by_class = [Probe(net, images, targets=c).ask(index, regions) for c in range(5)]
+    assert torch.allclose(torch.stack(by_class).sum(dim=0), torch.ones(3), atol=1e-5)
+    mixed = Probe(net, images, targets=[4, 0, 2]).ask(index, regions)
+    assert torch.allclose(mixed, torch.stack([by_class[4][0], by_class[0][1], by_class[2][2]]), atol=1e-6)
+
+
+def test_logits_as_score(net, images):
+    logits = net.replace(score="logit")
+    assert torch.allclose(Probe(logits, images).whole, net.logits(net.normalise(images)).amax(dim=1), atol=1e-5)
+
+
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+def test_lower_precision_is_near_and_leaves_the_model_alone(net, images, precision):
+    before = {k: v.clone() for k, v in net.module.state_dict().items()}
+    index, regions = torch.arange(30) % 3, torch.arange(30) * 123457 + 1
+    exact = Probe(net, images).ask(index, regions)
+    rough = Probe(net, images, precision=precision).ask(index, regions)
+    assert rough.dtype == torch.float32
+    assert torch.allclose(rough, exact, atol=0.02)
+    assert all(torch.equal(v, before[k]) and v.dtype == before[k].dtype for k, v in net.module.state_dict().items())
+
+
+def test_compiled_answers_agree(net, images):
+    index, regions = torch.arange(10) % 3, torch.arange(10) * 123457 + 1
+    exact = Probe(net, images).ask(index, regions)
+    # The body alone: counting calls in Python is nothing to compile.
+    plain = Classifier(
+        nn.Sequential(net.module.body, MeanPool(), net.module.head, Times3()), size=28, mean=MEAN, std=STD
+    )
+    probe = Probe(plain, images, compile=True, batch_size=4)
+    assert torch.allclose(probe.ask(index, regions), exact, atol=1e-5)
+
+
+class MeanPool(nn.Module):
+    def forward(self, x):
+        return x.mean(dim=(2, 3))
+
+
+class Times3(nn.Module):
+    def forward(self, x):
+        return x * 3
+
+
+def test_out_of_memory_halves_the_batch_and_says_so_once(net, images):
+    class Hungry(SmallNet):
+        def forward(self, x):
+            if len(x) > 4:
+                raise torch.cuda.OutOfMemoryError("out of memory")
+            return super().forward(x)
+
+    hungry = Hungry().eval()
+    hungry.load_state_dict(net.module.state_dict())
+    index, regions = torch.arange(30) % 3, torch.arange(30) * 123457 + 1
+    probe = Probe(Classifier(hungry, size=28, mean=MEAN, std=STD), images, batch_size=16)
+    with pytest.warns(SufficeWarning, match="Out of memory at batch size 16") as caught:
+        answers = probe.ask(index, regions)
+    assert len(caught) == 1
+    assert probe.forwarder.batch_size == 4
+    assert torch.allclose(answers, Probe(net, images).ask(index, regions), atol=1e-5)
+
+
+def test_other_errors_of_the_model_come_out(net, images):
+    class Broken(SmallNet):
+        def forward(self, x):
+            raise RuntimeError("a bug in the model")
+
+    with pytest.raises(RuntimeError, match="a bug in the model"):
+        Probe(Classifier(Broken(), size=28, mean=MEAN, std=STD), images)
+
+
+def test_the_model_stays_in_the_mode_it_was_in(net, images):
+    net.module.train()
+    net.module.body[1].eval()
+    modes = [m.training for m in net.module.modules()]
+    before = {k: v.clone() for k, v in net.module.state_dict().items()}
+    probe = Probe(net, images)
+    probe.ask(0, torch.arange(5))
+    assert [m.training for m in net.module.modules()] == modes
+    assert all(torch.equal(v, before[k]) for k, v in net.module.state_dict().items())
+
+
+def test_oracle_answers_over_all_subsets():
+    oracle = AnyOf([(0, 3), (5,)], grid=3)
+    probe = Probe(oracle.classifier(30), oracle.image(30), targets=1, baseline="black", grid=3, batch_size=64)
+    regions = torch.arange(1 << 9)
+    expected = oracle.decide(probe.grid.to_bits(regions))
+    assert torch.equal(probe.ask(0, regions) > 0.5, expected)
+
+
+def test_a_million_questions_in_constant_memory():
+    oracle = AnyOf([(17, 24), (30,)], grid=7)
+    probe = Probe(
+        oracle.classifier(14),
+        oracle.image(14).expand(4, -1, -1, -1),
+        targets=1,
+        baseline="black",
+        batch_size=4096,
+    )
+    generator = torch.Generator().manual_seed(0)
+    count = 1_000_000
+    regions, index = torch.randint(1 << 49, (count,), generator=generator), torch.arange(count) % 4
+    probe.ask(index[:100_000], regions[:100_000])
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    answers = probe.ask(index, regions)
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    assert probe.counters.forwards == count
+    # The masked images alone would be 588 MB; sorting a million questions takes some room.
+    assert grown < 250
+    assert torch.equal(answers > 0.5, oracle.decide(probe.grid.to_bits(regions)))
+
+
+def test_shared_forwarder(net, images):
+    forwarder = Forwarder(net, batch_size=8)
+    one, two = Probe(net, images, forwarder=forwarder), Probe(net, images.flip(0), forwarder=forwarder)
+    assert torch.allclose(one.whole, two.whole.flip(0), atol=1e-6)
+
+
+def test_mistakes_are_named(net, images):
+    probe = Probe(net, images)
+    with pytest.raises(OptionError, match="images 0 to 2"):
+        probe.ask(3, torch.arange(2))
+    with pytest.raises(OptionError, match="one image index per question"):
+        probe.ask(torch.zeros(3, dtype=torch.long), torch.arange(2))
+    with pytest.raises(OptionError, match="precision"):
+        Probe(net, images, precision="fp8")
+    with pytest.raises(OptionError, match="batch_size"):
+        Probe(net, images, batch_size=0)
+    with pytest.raises(OptionError, match="does not fit"):
+        Probe(net, images, grid=29)
+    with pytest.raises(OptionError, match="no class 9"):
+        Probe(net, images, targets=9)
+    with pytest.raises(OptionError, match="2 targets were given for 3 images"):
+        Probe(net, images, targets=[1, 2])
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_on_the_gpu_answers_come_back_to_the_caller(net, images):
+    expected = Probe(net, images).ask(0, torch.arange(50))
+    net.to("cuda")
+    probe = Probe(net, images)
+    assert torch.allclose(probe.ask(0, torch.arange(50)), expected, atol=1e-4)
+    assert probe.ask(0, torch.arange(50, device="cuda")).device.type == "cuda"
