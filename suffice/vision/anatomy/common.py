@@ -55,8 +55,7 @@ def same_layout(layout: Layout, shapes: Mapping[str, tuple[int, ...]], skip: tup
         if not layout.fits(shape):
             raise AnatomyError(
                 f"layer {name!r} put out shape {shape}, which is not {layout.form} on a grid of "
-                f"{layout.grid} "
-                f"with {layout.prefix} prefix tokens; {HOW_TO_REGISTER}"
+                f"{layout.grid} with {layout.prefix} prefix tokens; {HOW_TO_REGISTER}"
             )
     return dict.fromkeys(kept, layout)
 

@@ -128,7 +128,6 @@ def _input_size(module: nn.Module, name: str, size: Size) -> Size:
     if len(sizes) != 1:
         raise AnatomyError(
             f"{name!r} in {type(module).__name__} was given {len(sizes)} images in one forward pass, but "
-            "one was "
-            f"expected; {HOW_TO_REGISTER}"
+            f"one was expected; {HOW_TO_REGISTER}"
         )
     return sizes[0]

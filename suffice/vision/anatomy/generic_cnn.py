@@ -96,6 +96,5 @@ class _AttentionWatcher(TorchFunctionMode):
 def _unknown(module: nn.Module, why: str) -> AnatomyError:
     return AnatomyError(
         f"the structure of {type(module).__module__}.{type(module).__qualname__} is not known, and it is "
-        "not a plain "
-        f"convolutional model: {why}; {HOW_TO_REGISTER}"
+        f"not a plain convolutional model: {why}; {HOW_TO_REGISTER}"
     )

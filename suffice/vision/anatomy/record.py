@@ -238,13 +238,11 @@ def _check_complete(module: nn.Module, seen: Recording, activations: Sequence[st
     if missing := [name for name in activations if name not in seen.activations]:
         raise AnatomyError(
             f"layers {missing} of {type(module).__name__} did not run inside record(...); run the model "
-            "inside it, or "
-            "ask for layers that its forward pass calls"
+            "inside it, or ask for layers that its forward pass calls"
         )
     if missing := [name for name in attention if name not in seen.attention]:
         raise AnatomyError(
             f"no attention was seen in {missing} of {type(module).__name__}: either they did not run inside "
             "record(...), or they compute attention without softmax or scaled_dot_product_attention (flash "
-            "and flex "
-            "kernels do); for transformers models load with attn_implementation='sdpa' or 'eager'"
+            "and flex kernels do); for transformers models load with attn_implementation='sdpa' or 'eager'"
         )

@@ -166,9 +166,8 @@ class Anatomy:
         layout = self.layout(layer)
         if not layout.fits(tuple(activation.shape)):
             raise AnatomyError(
-                f"output of {layer!r} has shape {tuple(activation.shape)}, but at input size {self.size} "
-                "it is "
-                f"{layout.form} with grid {layout.grid} and {layout.prefix} prefix tokens; "
+                f"output of {layer!r} has shape {tuple(activation.shape)}, but at input size {self.size} it "
+                f"is {layout.form} with grid {layout.grid} and {layout.prefix} prefix tokens; "
                 "describe(module, size) again for the size in use"
             )
         return layout

@@ -117,6 +117,5 @@ def _channels(module: nn.Module) -> int:
 
 HOW_TO_REGISTER = (
     "describe this kind of model with suffice.vision.anatomy.register_anatomy(test, describe), where "
-    "test(module) "
-    "says whether it is one and describe(module, size) returns its Anatomy"
+    "test(module) says whether it is one and describe(module, size) returns its Anatomy"
 )

@@ -355,3 +355,14 @@ def test_hooks_that_a_library_installs_while_recording_do_not_stay(find):
         output = specimen.model()(specimen.images(), output_hidden_states=True)
     assert torch.equal(output.hidden_states[1], seen.activations["vit.layers.0"])
     assert state_of(specimen.model()) == before
+
+
+def test_model_outputs_of_transformers_are_recorded(find):
+    specimen = find("hf-vit")
+    with record(specimen.model(), ["vit"], gradients=True) as seen:
+        logits = specimen.logits(specimen.images())
+        slopes = seen.gradients(logits[:, 0])
+    assert seen.activations["vit"].shape == (2, 17, 24)
+    weight = specimen.model().classifier.weight[0].detach()
+    torch.testing.assert_close(slopes.activations["vit"][:, 0], weight.expand(2, -1))
+    assert slopes.activations["vit"][:, 1:].abs().sum() == 0
