@@ -40,14 +40,10 @@ def vit(module: nn.Module, size: Size) -> Anatomy:
     read: tuple[int, ...] = (0,) if module.global_pool == "token" else ()
     if getattr(module, "head_dist", None) is not None:
         read = (0, 1)
-    if read:
-        target = norms[-1] or _input_of_last_block(module, blocks)
-    else:
-        target = _pooled_tokens(module, "norm", blocks)
     return Anatomy(
         kind="transformer",
         size=size,
-        target_layer=target,
+        target_layer=_vit_target(module, blocks, norms[-1], read),
         feature_layers=blocks,
         layouts=layouts,
         prefix_tokens=prefix,
@@ -237,20 +233,19 @@ def _vit_attention(module: nn.Module, block: str) -> str:
     )
 
 
-def _input_of_last_block(module: nn.Module, blocks: tuple[str, ...]) -> str:
-    # Without a normalisation before the last attention, what goes into it is the previous block's output.
-    if len(blocks) < 2:
-        raise AnatomyError(
-            f"{type(module).__name__} has one block, without a layer before its attention to read; {HOW_TO_REGISTER}"
-        )
-    return blocks[-2]
-
-
-def _pooled_tokens(module: nn.Module, norm: str, blocks: tuple[str, ...]) -> str:
-    # When the head pools over patch tokens, each token of the pooled layer has a direct share in the logit,
-    # as the positions of a ResNet's last stage have: CAM on that layer is what the original CAM is for
-    # convolutions.
-    return blocks[-1] if isinstance(module.get_submodule(norm), nn.Identity) else norm
+def _vit_target(module: nn.Module, blocks: tuple[str, ...], last_norm: str | None, read: tuple[int, ...]) -> str:
+    if not read:
+        # When the head pools over patch tokens, each token of the pooled layer has a direct share in the
+        # logit, as the positions of a ResNet's last stage have: CAM there is what the original CAM is.
+        return blocks[-1] if isinstance(module.norm, nn.Identity) else "norm"
+    # Patch tokens after the last attention have gradient zero when only prefix tokens are read.
+    if last_norm is not None:
+        return last_norm
+    if len(blocks) > 1:
+        return blocks[-2]
+    raise AnatomyError(
+        f"{type(module).__name__} has one block and no layer before its attention to read; {HOW_TO_REGISTER}"
+    )
 
 
 FAMILIES = (

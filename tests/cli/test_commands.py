@@ -1,0 +1,95 @@
+"""The command line as a user meets it."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from PIL import Image
+
+import suffice
+
+
+def run(*arguments, cwd=None, code=0):
+    done = subprocess.run(
+        [sys.executable, "-m", "suffice", *map(str, arguments)], capture_output=True, text=True, cwd=cwd, check=False
+    )
+    assert done.returncode == code, f"{done.stdout}\n{done.stderr}"
+    assert "Traceback" not in done.stderr
+    return done
+
+
+@pytest.fixture
+def photos(tmp_path):
+    for name, colour in (("a", "red"), ("b", "green")):
+        Image.new("RGB", (80, 60), colour).save(tmp_path / f"{name}.png")
+    return tmp_path
+
+
+def test_version():
+    assert run("--version").stdout == f"suffice {suffice.__version__}\n"
+
+
+@pytest.mark.parametrize("command", [(), ("models",), ("predict",), ("demo",), ("bench",), ("bench", "probe")])
+def test_help(command):
+    assert "Usage" in run(*command, "--help").stdout
+
+
+def test_models_plain_and_json():
+    lines = run("models", "timm/vit_tiny_patch16_*").stdout.splitlines()
+    assert lines[0] == "name\tfamily\tweights"
+    assert "timm/vit_tiny_patch16_224\ttransformer\tyes" in lines
+    listed = json.loads(run("models", "torchvision/vgg11", "--json").stdout)
+    assert listed == [{"name": "torchvision/vgg11", "family": "older-cnn", "pretrained": True}]
+    assert "No model matches" in run("models", "nothing", code=1).stderr
+
+
+def test_predict_json(photos):
+    done = run("predict", photos, "--model", "timm/resnet10t", "--random-weights", "--device", "cpu", "--json")
+    found = json.loads(done.stdout)
+    assert [i["image"].endswith(n) for i, n in zip(found["images"], ("a.png", "b.png"), strict=True)] == [True, True]
+    assert len(found["images"][0]["top"]) == 5
+    assert found["skipped"] == []
+
+
+def test_predict_names_and_skips_what_is_broken(photos):
+    (photos / "c.png").write_bytes(b"oops")
+    done = run("predict", photos, "-m", "timm/resnet10t", "--random-weights", "--device", "cpu", "--top", 1, code=1)
+    assert len(done.stdout.splitlines()) == 3
+    assert "c.png" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("predict", "a.png", "--model", "timm/resnet1O"), "Closest"),
+        (("predict", "missing.png", "--model", "timm/resnet10t"), "missing.png"),
+        (("predict", "a.png", "--model", "timm/resnet10t", "--checkpoint", "missing.pth"), "does not exist"),
+        (("predict", "a.png"), "--model"),
+        (("predict", "a.png", "--model", "timm/resnet10t", "--top", "0"), "--top"),
+        (("bench", "probe", "--precision", "fp8"), "fp8"),
+        (("paint",), "paint"),
+    ],
+)
+def test_mistakes_are_one_message_and_exit_code_2(arguments, said, photos):
+    assert said in run(*arguments, cwd=photos, code=2).stderr
+
+
+def test_bench_probe():
+    done = run(
+        "bench", "probe", "--model", "timm/resnet10t", "--random-weights", "--device", "cpu",
+        "--batch", 2, "--batches", 1, "--rounds", 1, "--json",
+    )  # fmt: skip
+    timings = json.loads(done.stdout)["timings"]
+    assert [t["questions"] for t in timings] == ["regions", "float masks", "ranks"]
+    assert all(t["bare"] > 0 and t["probe"] > 0 and t["efficiency"] > 0 for t in timings)
+
+
+def test_demo(tmp_path):
+    done = run("demo", "--out", tmp_path / "out")
+    assert "the second combination\t2\t0.98" in done.stdout
+    picture = Image.open(tmp_path / "out" / "needed-cells.png")
+    bright = {
+        (y // 32) * 7 + x // 32 for y in range(16, 224, 32) for x in range(16, 224, 32) if picture.getpixel((x, y))
+    }
+    assert bright == {9, 10, 16}
