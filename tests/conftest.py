@@ -7,6 +7,7 @@ import pytest
 import torch
 
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+torch.set_num_threads(1)  # tensors here are small; threads that wait for each other only cost time
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -12,13 +12,16 @@ from torch import Tensor
 
 from suffice.evidence.counting import Counting, Counts, count_subexplanations
 from suffice.evidence.diversity import largest_diverse_family
+from suffice.perturb.probe import Counters
 from suffice.perturb.regions import Grid
+from suffice.vision.stream import Skip
 
 if TYPE_CHECKING:
     import pyarrow
 
     from suffice.evidence.graph import Graph
     from suffice.evidence.settings import Settings
+    from suffice.evidence.statistics import Summary
 
 THRESHOLDS = (0.9, 0.8, 0.7, 0.6, 0.5)
 
@@ -133,3 +136,56 @@ class Evidence:
         from suffice.evidence.graph import build_graph
 
         return build_graph(self, **options)
+
+
+class EvidenceSet(Sequence[Evidence]):
+    """Evidence of many images, by one model.
+
+    Args:
+        evidence: One entry an image.
+        model: Name of the model.
+        family: Its family.
+        skipped: Images that could not be read.
+        counters: What the probe did.
+    """
+
+    def __init__(
+        self,
+        evidence: Sequence[Evidence],
+        model: str,
+        family: str,
+        skipped: Sequence[Skip] = (),
+        counters: Counters | None = None,
+    ) -> None:
+        self._evidence = tuple(evidence)
+        self.model, self.family = model, family
+        self.skipped = tuple(skipped)
+        self.counters = counters or Counters()
+
+    @overload
+    def __getitem__(self, index: int) -> Evidence: ...
+    @overload
+    def __getitem__(self, index: slice) -> EvidenceSet: ...
+    def __getitem__(self, index: int | slice) -> Evidence | EvidenceSet:
+        if isinstance(index, slice):
+            return EvidenceSet(self._evidence[index], self.model, self.family, self.skipped, self.counters)
+        return self._evidence[index]
+
+    def __len__(self) -> int:
+        return len(self._evidence)
+
+    def __repr__(self) -> str:
+        mses = sum(len(e.mses) for e in self)
+        return f"EvidenceSet({len(self)} images, {mses} MSEs, model={self.model!r})"
+
+    def table(self) -> pyarrow.Table:
+        """One row an image; see :func:`suffice.evidence.statistics.evidence_table`."""
+        from suffice.evidence.statistics import evidence_table
+
+        return evidence_table(self)
+
+    def summary(self) -> Summary:
+        """Means, medians and errors over the images; see :func:`suffice.evidence.statistics.summarise`."""
+        from suffice.evidence.statistics import summarise
+
+        return summarise(self.table())

@@ -7,6 +7,7 @@ what does the model say?* The probe answers it for many images at once, in full 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Union
 
@@ -64,12 +65,14 @@ class Probe:
         channels_last: Memory layout; ``"auto"`` where it is faster.
         seed: Seed of random baselines.
         remember: Most answers about regions to keep; 0 to keep none.
+        ids: Identities of the images, for random baselines; default: by content.
         forwarder: Use this forwarder (of the same classifier) and its settings, so that several probes compile once.
 
     Attributes:
         targets: Class asked about, [N] int64.
         whole: Confidence on the whole images, [N] float32.
-        counters: What the probe did.
+        forwards: Masked images of each image put through the model, [N] int64.
+        counters: What the probe did, over all images.
 
     Example:
         >>> from suffice.testing import AnyOf
@@ -98,6 +101,7 @@ class Probe:
         channels_last: bool | Literal["auto"] = "auto",
         seed: int = 0,
         remember: int = 1 << 23,
+        ids: Sequence[str] | None = None,
         forwarder: Forwarder | None = None,
     ) -> None:
         self.net = net
@@ -108,21 +112,42 @@ class Probe:
         )
         self.counters = Counters()
         self.memory = Memory(remember)
+        self.baseline, self.seed = baseline, seed
         if self.grid.side > min(net.size):
-            raise OptionError(
-                f"A {self.grid.side}×{self.grid.side} grid does not fit {net.size[0]}×{net.size[1]} pixels."
-            )
+            side, (height, width) = self.grid.side, net.size
+            raise OptionError(f"A {side}×{side} grid does not fit {height}×{width} pixels.")
 
-        opened = images if isinstance(images, Tensor) and images.dim() == 4 else open_images(images)
-        pixels = net.prepare(opened)
+        pixels = net.prepare(images)
+        shape = (*net.size, 3) if self.forwarder.channels_last else (3, *net.size)
+        self._shown = torch.empty(len(pixels), *shape, dtype=self.forwarder.dtype, device=self.forwarder.device)
+        self._hidden = torch.empty_like(self._shown)
+        self.targets = torch.zeros(len(pixels), dtype=torch.long, device=self.forwarder.device)
+        self.whole = torch.zeros(len(pixels), device=self.forwarder.device)
+        self.forwards = torch.zeros(len(pixels), dtype=torch.long, device=self.forwarder.device)
         # Content identities cost a hash an image, so they are made only where something random depends on them.
-        ids = open_images(images).ids if baseline == "noise" else None
-        hidden = make_baseline(baseline, pixels, mean=net.mean, ids=ids, seed=seed)
-        self._shown, self._hidden = self._store(pixels), self._store(hidden)
+        ids = open_images(images).ids if baseline == "noise" and ids is None else ids
+        self.exchange(torch.arange(len(pixels)), pixels, targets, ids=ids)
 
-        scores = self._whole_scores()
-        self.targets = net.targets(targets, scores)
-        self.whole = scores.gather(1, self.targets[:, None])[:, 0]
+    def exchange(
+        self, places: Tensor, pixels: Tensor, targets: Targets = None, *, ids: Sequence[str] | None = None
+    ) -> None:
+        """Put other images into some places; what was answered about the old ones is forgotten.
+
+        Args:
+            places: Which images to replace, [M] int64.
+            pixels: The new ones, [M, 3, H, W] in [0, 1].
+            targets: Their targets, as in the constructor.
+            ids: Their identities, for random baselines.
+        """
+        places = places.to(self.forwarder.device)
+        pixels = pixels.to(self.forwarder.device)
+        hidden = make_baseline(self.baseline, pixels, mean=self.net.mean, ids=ids, seed=self.seed)
+        self._shown[places], self._hidden[places] = self._layout(pixels), self._layout(hidden)
+        scores = self._whole_scores(places)
+        self.targets[places] = self.net.targets(targets, scores)
+        self.whole[places] = scores.gather(1, self.targets[places][:, None])[:, 0]
+        self.forwards[places] = 0
+        self.memory.forget(places)
 
     def __len__(self) -> int:
         return len(self._shown)
@@ -183,6 +208,7 @@ class Probe:
             answers[rows] = scores.gather(1, self.targets[images][:, None])[:, 0]
             start = rows.stop
         self.counters.forwards += len(index)
+        self.forwards += torch.bincount(index, minlength=len(self))
         return answers
 
     def _blend(self, images: Tensor, mask: Tensor) -> Tensor:
@@ -198,18 +224,17 @@ class Probe:
             blended = torch.lerp(hidden, shown, mask.to(shown.dtype))
         return blended.permute(0, 3, 1, 2) if self.forwarder.channels_last else blended
 
-    def _store(self, pixels: Tensor) -> Tensor:
+    def _layout(self, pixels: Tensor) -> Tensor:
         """Normalise images, in the layout from which batches are blended without another copy."""
         normalised = self.net.normalise(pixels).to(self.forwarder.dtype)
-        layout = normalised.permute(0, 2, 3, 1) if self.forwarder.channels_last else normalised
-        return layout.contiguous()
+        return normalised.permute(0, 2, 3, 1) if self.forwarder.channels_last else normalised
 
-    def _whole_scores(self) -> Tensor:
-        """Scores [N, classes] on the whole images, by the same forwarder as everything they are compared with."""
+    def _whole_scores(self, places: Tensor) -> Tensor:
+        """Scores [M, classes] on whole images, by the same forwarder as everything they are compared with."""
         scores = []
         start = 0
-        while start < len(self):
-            rows = torch.arange(start, min(start + self.forwarder.batch_size, len(self)), device=self.forwarder.device)
+        while start < len(places):
+            rows = places[start : start + self.forwarder.batch_size]
             everything = torch.ones(len(rows), *self.net.size, dtype=torch.bool, device=self.forwarder.device)
             try:
                 scores.append(self.forwarder.scores(self._blend(rows, everything)))

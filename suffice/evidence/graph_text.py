@@ -1,0 +1,107 @@
+"""Words and numbers as graphs print them, and how wide they are."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from math import isfinite
+
+# What XML cannot hold: control characters, and the lone surrogates that Python puts into undecodable file names.
+_UNPRINTABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_NARROW = frozenset("iljtfrI.,;:|!'()[]{}/ ·")
+_WIDE = frozenset("mwMW@%∧∨⊤⊥—…")
+THIN_SPACE = "\u2009"
+
+SMALL_DROP, LARGE_DROP = 0.2, 0.6
+
+
+def printable(text: str) -> str:
+    """The text with a replacement sign for what no document can hold.
+
+    Example:
+        >>> printable("cat" + chr(0) + ".jpg")
+        'cat�.jpg'
+    """
+    return _UNPRINTABLE.sub("\ufffd", text)
+
+
+def percent(ratio: float) -> str:
+    """A ratio as a reader wants it, such as ``93 %``; a dash for what is not a number."""
+    return f"{100 * ratio:.0f}{THIN_SPACE}%" if isfinite(ratio) else "–"
+
+
+def grouped(count: int) -> str:
+    """A whole number with thin spaces between the thousands.
+
+    Example:
+        >>> grouped(1204).split(THIN_SPACE)
+        ['1', '204']
+    """
+    return f"{count:,}".replace(",", THIN_SPACE)
+
+
+def counted(count: int, thing: str) -> str:
+    """``1 region``, ``1 204 regions``."""
+    return f"{grouped(count)} {thing}{'' if count == 1 else 's'}"
+
+
+def cell_count(size: int) -> str:
+    """``no cells``, ``1 cell``, ``5 cells``."""
+    return counted(size, "cell") if size else "no cells"
+
+
+def strength(drop: float) -> int:
+    """How much the loss of a cell hurt: 0, 1 or 2 for a drop below 0.2, below 0.6, and from there on.
+
+    Example:
+        >>> [strength(drop) for drop in (-0.1, 0.2, 0.59, 0.6)]
+        [0, 1, 1, 2]
+    """
+    return int(drop >= SMALL_DROP) + int(drop >= LARGE_DROP)
+
+
+def text_width(text: str, size: float) -> float:
+    """About how wide a text is in a sans-serif type of that size, rather too wide than too narrow."""
+    return size * sum(map(_em, text))
+
+
+def wrap(words: Sequence[str], size: float, width: float) -> list[list[int]]:
+    """Break words into lines of at most a width; a word that is too wide has a line of its own.
+
+    Returns:
+        For each line the places of its words.
+
+    Example:
+        >>> wrap(["one", "two", "three"], 10, 50)
+        [[0, 1], [2]]
+    """
+    space = text_width(" ", size)
+    lines: list[list[int]] = []
+    room = 0.0
+    for place, word in enumerate(words):
+        needed = text_width(word, size)
+        if not lines or needed + space > room:
+            lines.append([])
+            room = width + space
+        lines[-1].append(place)
+        room -= needed + space
+    return lines
+
+
+def shortened(text: str, size: float, width: float) -> str:
+    """The text, with its middle left out where it would be too wide: file names differ at their ends."""
+    if text_width(text, size) <= width:
+        return text
+    keep = len(text)
+    while keep > 2 and text_width(text[: keep - keep // 2] + "…" + text[-(keep // 2) :], size) > width:
+        keep -= 1
+    return text[: keep - keep // 2] + "…" + text[-(keep // 2) :]
+
+
+def _em(character: str) -> float:
+    if character in _NARROW:
+        return 0.36
+    if character in _WIDE or unicodedata.east_asian_width(character) in "WF":
+        return 1.0
+    return 0.72 if character.isupper() else 0.62

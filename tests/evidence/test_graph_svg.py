@@ -1,0 +1,358 @@
+"""The picture of a graph: well formed, standing alone, complete, and true to the cells."""
+
+import dataclasses
+import itertools
+import re
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from suffice.errors import OptionError
+from suffice.evidence.graph import build_graph
+from suffice.evidence.graph_markup import RAMP, REMOVED, colour
+from suffice.evidence.graph_pictures import mse_picture, outline
+from suffice.evidence.graph_text import percent, shortened, strength, text_width, wrap
+from suffice.evidence.graph_thumbs import REMOVED_WIDTHS
+from suffice.evidence.result import MSE, Evidence
+from suffice.evidence.settings import Settings
+from suffice.perturb import Grid, RegionMasks
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def make_evidence(mses, side=7, worth=None, **changes):
+    """Evidence in which a subset of an MSE has the share of its cells' worth as its ratio."""
+    grid, table = Grid(side), {}
+    worth = worth or {}
+    for mse in mses:
+        total = sum(worth.get(c, 1.0) for c in mse)
+        for size in range(len(mse), 0, -1):
+            for cells in itertools.combinations(mse, size):
+                table.setdefault(cells, 0.95 * sum(worth.get(c, 1.0) for c in cells) / total)
+        table.setdefault(mse, 0.95)
+    evidence = Evidence(
+        name="cat.jpg",
+        index=0,
+        target=281,
+        label="tabby",
+        confidence=0.8,
+        baseline_confidence=0.01,
+        grid=grid,
+        mses=tuple(MSE(mse, table[mse]) for mse in mses),
+        regions=grid.from_cells(table),
+        ratios=torch.tensor(list(table.values())),
+        questions=2411,
+        levels=8,
+        stopped="beam empty",
+        truncated=False,
+        settings=Settings(grid=side),
+    )
+    return dataclasses.replace(evidence, **changes)
+
+
+@pytest.fixture(scope="module")
+def photo():
+    """Something with the smoothness of a photograph."""
+    rough = torch.rand(1, 3, 24, 24, generator=torch.Generator().manual_seed(0))
+    return torch.nn.functional.interpolate(rough, (224, 224), mode="bicubic")[0].clamp(0, 1)
+
+
+@pytest.fixture(scope="module")
+def large():
+    mses = [(0, 1, 2, 8, 9, 15, 16), (23, 24, 25, 30, 31, 38), (27, 34, 41, 46, 47, 48), (3, 4, 5, 6, 12, 13)]
+    graph = build_graph(make_evidence(mses))
+    assert len(graph.nodes) == 60
+    return graph
+
+
+def parse(svg):
+    return ElementTree.fromstring(svg)
+
+
+def texts(svg):
+    return ["".join(element.itertext()) for element in parse(svg).iter(f"{SVG}text")]
+
+
+CASES = {
+    "one node": [(24,)],
+    "none": [],
+    "nothing needed": [()],
+    "some": [(16, 17, 24), (30, 31)],
+    "whole image": [tuple(range(4))],
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("hide", ["plain", "dim", "baseline"])
+def test_it_is_well_formed_and_stands_alone(case, hide, photo):
+    graph = build_graph(make_evidence(CASES[case], side=2 if case == "whole image" else 7))
+    svg = graph.to_svg() if hide == "plain" else graph.to_svg(photo, baseline="blur", hide=hide)
+    root = parse(svg)
+    elements = list(root.iter())
+    ids = [e.get("id") for e in elements if e.get("id")]
+    assert len(ids) == len(set(ids))
+    for element in elements:
+        for key, value in element.attrib.items():
+            assert not key.startswith("{")
+            if key == "href":
+                assert value.startswith("data:image/") or value.removeprefix("#") in ids
+            for named in re.findall(r"url\((.*?)\)", value):
+                assert named.removeprefix("#") in ids
+    rest = re.sub(r"base64,[^\"]*", "", svg)
+    assert re.findall(r"\w+://[^\"]*", rest) == ["http://www.w3.org/2000/svg"]
+    assert not list(root.iter(f"{SVG}style"))
+    assert not list(root.iter(f"{SVG}script"))
+    assert not re.search(r"\b(nan|inf|None)\b", rest)
+
+
+def test_sixty_nodes_share_one_picture(large, photo):
+    svg = large.to_svg(photo)
+    root = parse(svg)
+    assert len(list(root.iter(f"{SVG}image"))) == 1
+    assert len(svg) < 300_000
+    assert len(list(parse(large.to_svg(photo, "blur", "baseline")).iter(f"{SVG}image"))) == 2
+    assert len(large.to_svg(photo, "blur", "baseline")) < 300_000
+
+
+def test_every_node_shows_its_cells_and_ratio(large, photo):
+    root = parse(large.to_svg(photo))
+    shapes = [path.get("d") for path in root.iterfind(f".//{SVG}clipPath/{SVG}path")]
+    drawn = {frozenset(7 * int(y) + int(x) for x, y in re.findall(r"M(\d+) (\d+)h1v1h-1z", d)) for d in shapes}
+    assert drawn == {frozenset(node.cells) for node in large.nodes}
+    said = texts(large.to_svg(photo))
+    for node in large.nodes:
+        assert said.count(percent(node.ratio)) >= sum(percent(n.ratio) == percent(node.ratio) for n in large.nodes)
+    assert {f"MSE {node.mse + 1}" for node in large.nodes if node.is_mse} <= set(said)
+    assert [f"{size} cells" for size in large.levels] == [t for t in said if re.fullmatch(r"\d+ cells", t)]
+
+
+def test_everything_lies_on_the_page(large):
+    root = parse(large.to_svg())
+    width, height = (float(root.get(key)) for key in ("width", "height"))
+    side = 7
+    for group in root.iter(f"{SVG}g"):
+        found = re.fullmatch(r"translate\((\S+) (\S+)\) scale\((\S+)\)", group.get("transform", ""))
+        if found:
+            x, y, scale = map(float, found.groups())
+            assert 0 < x < x + side * scale < width
+            assert 0 < y < y + side * scale < height
+    for element in root.iter(f"{SVG}text"):
+        assert 0 < float(element.get("y")) < height
+        if "text-anchor" not in element.attrib:
+            end = float(element.get("x")) + text_width("".join(element.itertext()), float(element.get("font-size")))
+            assert end < width or float(element.get("x")) > width - 250  # the estimate is generous in the legend
+
+
+def test_what_is_left_out_is_said(large):
+    said = texts(large.to_svg())
+    per_node = [f"+{node.hidden_children} more" for node in large.nodes if node.hidden_children]
+    per_level = [f"+{large.hidden[size]} more" for size in large.levels if large.hidden.get(size)]
+    undrawn = sum(count for size, count in large.hidden.items() if size not in large.levels)
+    for expected in [*per_node, *per_level, f"+{undrawn} more"]:
+        assert expected in said
+    assert undrawn > 0
+    assert "4 minimal sufficient explanations, 3 drawn" in said
+
+
+def test_thousands_are_grouped(large):
+    many = dataclasses.replace(large, hidden={7: 1204})
+    assert "+1\u2009204 more" in texts(many.to_svg())
+
+
+def test_removed_cells_are_outlined_by_how_much_they_mattered():
+    worth = {0: 0.1, 1: 0.3, 2: 0.8}
+    graph = build_graph(make_evidence([(0, 1, 2)], side=3, worth=worth), expand_at=0.9)
+    strengths = {edge.removed: strength(edge.drop) for edge in graph.edges}
+    assert strengths == {0: 0, 1: 1, 2: 2}
+    outlined = {}
+    for group in parse(graph.to_svg()).iter(f"{SVG}g"):
+        for box in group.iterfind(f"{SVG}rect[@stroke='{REMOVED}']"):
+            if "scale" in group.get("transform", ""):
+                scale = float(group.get("transform").split("scale(")[1].rstrip(")"))
+                cell = 3 * int(box.get("y")) + int(box.get("x"))
+                outlined[cell] = float(box.get("stroke-width")) * scale
+    assert outlined == {cell: pytest.approx(REMOVED_WIDTHS[s], abs=0.05) for cell, s in strengths.items()}
+
+
+def test_a_merged_node_outlines_every_cell_that_leads_to_it():
+    graph = build_graph(make_evidence([(0, 1, 2)], side=3))
+    boxes = [e for e in parse(graph.to_svg()).iter(f"{SVG}rect") if e.get("stroke") == REMOVED]
+    assert len(boxes) - len(REMOVED_WIDTHS) == len(graph.edges) == 9  # less those of the legend
+
+
+def test_no_explanation_and_nothing_needed_are_said():
+    none = texts(build_graph(make_evidence([])).to_svg())
+    assert "No sufficient explanation found" in none
+    assert "no minimal sufficient explanation" in none
+    assert any("up to 8 cells" in line for line in none)
+    hopeless = texts(build_graph(make_evidence([], stopped="no confidence")).to_svg())
+    assert "Nothing to explain" in hopeless
+    empty = texts(build_graph(make_evidence([()])).to_svg())
+    assert "Nothing is needed" in empty
+    assert "no cells" in empty
+    some = texts(build_graph(make_evidence([(1, 2)])).to_svg())
+    assert not {"Nothing is needed", "No sufficient explanation found", "Nothing to explain"} & set(some)
+
+
+def test_deletions_nobody_asked_about_are_said():
+    evidence = make_evidence([(0, 1, 2)])
+    only_root = dataclasses.replace(evidence, regions=evidence.regions[:1], ratios=evidence.ratios[:1])
+    assert "not asked" in texts(build_graph(only_root).to_svg())
+    assert "not asked" not in texts(build_graph(evidence).to_svg())
+    budget = texts(build_graph(dataclasses.replace(evidence, truncated=True)).to_svg())
+    assert any("budget" in line for line in budget)
+
+
+def test_what_is_not_a_number_is_drawn_as_a_dash():
+    nan = float("nan")
+    evidence = make_evidence([(0, 1)])
+    graph = build_graph(dataclasses.replace(evidence, ratios=torch.full_like(evidence.ratios, nan)))
+    svg = dataclasses.replace(graph, confidence=nan).to_svg()
+    assert texts(svg).count("–") == 2
+    assert "–" + " confidence on the whole image" in texts(svg)
+    assert "nan" not in " ".join(v for e in parse(svg).iter() for v in e.attrib.values())
+
+
+def test_names_cannot_break_the_document():
+    nasty = 'a<b>&"c"\' ]]> <script>alert(1)</script>'
+    svg = build_graph(make_evidence([(1, 2)], name=nasty, label=nasty)).to_svg()
+    assert not list(parse(svg).iter(f"{SVG}script"))
+    assert nasty in texts(svg)
+    assert nasty in parse(svg).findtext(f"{SVG}title")
+    unprintable = build_graph(make_evidence([(1, 2)], name="a\x00b\x1b\udcff.jpg")).to_svg()
+    assert "a�b��.jpg" in texts(unprintable)
+    unprintable.encode()
+
+
+def test_a_long_formula_counts_the_terms_it_leaves_out():
+    mses = [tuple(sorted({i, i + 7, i + 8, i + 20, (3 * i + 1) % 49})) for i in range(28)]
+    evidence = make_evidence([])
+    graph = build_graph(dataclasses.replace(evidence, mses=tuple(MSE(m, 0.95) for m in mses)))
+    formula = " ".join(t for t in texts(graph.to_svg()) if "∧" in t).replace("\u00a0", " ")
+    shown = len(re.findall(r"\(P[^()]*\)", formula))
+    more = int(re.search(r"∨ (\d+) more", formula).group(1))
+    assert shown + more == 28
+    assert shown > 3
+    assert re.sub(r"\s+", " ", formula).startswith(" ∨ ".join(graph.formula.split(" ∨ ")[:shown]))
+
+
+def test_the_same_in_the_same_out(large, photo):
+    assert large.to_svg(photo) == large.to_svg(photo.clone())
+    assert large._repr_svg_() == large.to_svg()
+
+
+def test_pictures_in_one_page_do_not_share_names(large, photo):
+    def names(svg):
+        return {e.get("id") for e in parse(svg).iter() if e.get("id")}
+
+    assert not names(large.to_svg(photo)) & names(large.to_svg(1 - photo))
+    assert not names(large.to_svg(photo)) & names(large.to_svg(photo, "blur", "baseline"))
+
+
+def test_a_pil_image_and_its_tensor_look_the_same(photo):
+    graph = build_graph(make_evidence([(1, 2)]))
+    array = (photo * 255).round().byte()
+    assert graph.to_svg(Image.fromarray(array.permute(1, 2, 0).numpy())) == graph.to_svg(array.float() / 255)
+
+
+def test_a_wide_picture_keeps_its_shape():
+    svg = build_graph(make_evidence([(1, 2)])).to_svg(Image.new("RGB", (280, 140), "green"))
+    image = next(parse(svg).iter(f"{SVG}image"))
+    assert float(image.get("width")) == 2 * float(image.get("height"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"hide": "blur"}, "hide='blur'"),
+        ({"hide": "baseline"}, "needs a picture"),
+        ({"hide": "baseline", "picture": torch.zeros(3, 9, 9)}, "baseline='blur'"),
+        ({"hide": "black", "picture": torch.zeros(3, 9, 9)}, "'dim' or 'baseline'"),
+        ({"picture": torch.zeros(1, 3, 9, 9)}, r"picture\[0\]"),
+    ],
+)
+def test_mistakes_are_explained(arguments, message):
+    with pytest.raises(OptionError, match=message):
+        build_graph(make_evidence([(1, 2)])).to_svg(**arguments)
+
+
+# One region as a picture
+
+
+@pytest.mark.parametrize("size", [(70, 70), (65, 100)])
+def test_mse_picture_keeps_cells_and_dims_the_rest(size):
+    grid, cells = Grid(5), (0, 7, 8, 24)
+    pixels = torch.rand(3, *size, generator=torch.Generator().manual_seed(1))
+    shown = np.array(mse_picture(pixels, grid, cells)).astype(int)
+    original = (pixels * 255).round().permute(1, 2, 0).numpy().astype(int)
+    mask = RegionMasks(grid.from_cells([cells]), grid).rows(slice(1), size, torch.device("cpu"))[0].numpy()
+    border = (shown == [0x1B, 0x24, 0x30]).all(axis=2)
+    assert 0 < border.mean() < 0.2
+    assert (shown == original)[mask & ~border].all()
+    veil = np.array([0xE6, 0xEA, 0xEF])
+    assert (abs(shown - (0.15 * original + 0.85 * veil)) <= 1)[~mask & ~border].all()
+
+
+def test_mse_picture_shows_the_baseline():
+    grid, picture = Grid(2), torch.ones(3, 40, 40)
+    by_name = mse_picture(picture, grid, (0,), "black", "baseline")
+    given = mse_picture(picture, grid, (0,), torch.zeros(3, 40, 40), "baseline")
+    for shown in (by_name, given):
+        assert shown.getpixel((30, 30)) == (0, 0, 0)
+        assert shown.getpixel((5, 5)) == (255, 255, 255)
+
+
+def test_mse_picture_of_nothing_and_of_cells_that_are_not_there():
+    shown = mse_picture(torch.zeros(3, 20, 20), Grid(2), ())
+    assert len(shown.getcolors()) == 1
+    with pytest.raises(OptionError, match="there is no 4"):
+        mse_picture(torch.zeros(3, 20, 20), Grid(2), (4,))
+
+
+def test_outline_is_the_border_between_kept_and_hidden():
+    cells, side = {0, 1, 5, 6, 10}, 4
+    unit = set()
+    for x0, y0, x1, y1 in outline(cells, side):
+        steps = max(x1 - x0, y1 - y0)
+        unit |= {(x0 + (x1 > x0) * i, y0 + (y1 > y0) * i, y0 == y1) for i in range(steps)}
+    kept = {divmod(cell, side) for cell in cells}
+    across = {(x, y, True) for x in range(4) for y in range(5) if ((y, x) in kept) != ((y - 1, x) in kept)}
+    down = {(x, y, False) for x in range(5) for y in range(4) if ((y, x) in kept) != ((y, x - 1) in kept)}
+    assert unit == across | down
+
+
+# Type and colour
+
+
+def lightness(hexed):
+    linear = [(int(hexed[i : i + 2], 16) / 255 + 0.055) / 1.055 for i in (1, 3, 5)]
+    luminance = sum(weight * value**2.4 for weight, value in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+    return 116 * luminance ** (1 / 3) - 16
+
+
+def test_the_ramp_darkens_in_even_steps():
+    steps = -np.diff([lightness(shade) for shade in RAMP])
+    assert steps.min() > 0
+    assert steps.max() / steps.min() < 1.15
+    assert [colour(i / 8) for i in range(9)] == list(RAMP)
+    assert colour(float("nan")) == colour(-1) == RAMP[0]
+
+
+def test_lines_are_broken_within_the_width():
+    words = ["explanation", "of", "a", "(P1", "∧", "P2)"] * 5
+    lines = wrap(words, 12, 140)
+    assert [place for line in lines for place in line] == list(range(30))
+    assert all(text_width(" ".join(words[i] for i in line), 12) <= 140 + 1e-6 for line in lines)
+    assert wrap(["w" * 50, "a"], 12, 30) == [[0], [1]]
+
+
+def test_long_names_lose_their_middle():
+    name = "ILSVRC2012_" + "x" * 100 + "_00000023.JPEG"
+    short = shortened(name, 12, 150)
+    assert text_width(short, 12) <= 150
+    assert short.startswith("ILSV")
+    assert short.endswith(".JPEG")
+    assert shortened("cat.jpg", 12, 150) == "cat.jpg"
