@@ -7,7 +7,10 @@ from torch import Tensor
 
 from suffice.evidence.settings import Settings
 from suffice.perturb.regions import Grid
-from suffice.perturb.rows import lexsort, rank_in_group, unique
+from suffice.perturb.rows import lexsort, rank_in_group, starts, unique
+
+# Ratios that differ by less than this share of themselves count as equal.
+TIE = 1e-5
 
 
 class Beam:
@@ -61,7 +64,7 @@ class Beam:
             Places and regions of the sets that suffice, best first within each image.
         """
         place, region = self._asked
-        order = lexsort(place, -ratio, region)  # ties are broken by the region, never by chance
+        order = best_first(place, ratio, region)
         place, region, suffices = place[order], region[order], suffices[order]
         width = self.settings.width
         if self.settings.passing == "beam":
@@ -91,3 +94,26 @@ class Beam:
         absent = ~self.grid.to_bits(region).gather(1, order)
         chosen = absent & (absent.cumsum(dim=1) <= self.settings.candidates)
         return torch.zeros_like(chosen).scatter_(1, order, chosen)
+
+
+def best_first(place: Tensor, ratio: Tensor, region: Tensor) -> Tensor:
+    """The order of candidates: by image, then by ratio, highest first, then by region.
+
+    Candidates that are equally good often differ in the last bits of their float32 ratios, by the batch that each
+    happened to be in. So neighbours in the order whose ratios are nearly equal are ties, and ties go by the region.
+
+    Args:
+        place: [K] int64.
+        ratio: [K].
+        region: [K] or [K, words].
+
+    Returns:
+        Positions [K].
+    """
+    order = lexsort(place, -ratio)
+    sorted_ratio = ratio[order]
+    new = starts(place[order])
+    new[1:] |= sorted_ratio[:-1] - sorted_ratio[1:] > TIE * sorted_ratio[:-1].abs()
+    tie = torch.empty_like(place)
+    tie[order] = new.cumsum(0)
+    return lexsort(tie, region)

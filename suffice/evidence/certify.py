@@ -1,7 +1,7 @@
 """Certifying that no proper subset of an explanation suffices.
 
-Below each single-minimal set all proper subsets are evaluated, small ones first; a subset that suffices is not enlarged,
-because what contains it is not minimal. What remains are the subset-minimal sets below the sets that were given.
+Below each single-minimal set all proper subsets are evaluated, small ones first; a subset that suffices is not
+enlarged, because what contains it is not minimal. What remains are the subset-minimal sets below those given.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Certifier:
         self.region = torch.cat([self.region, self.grid.empty(len(place), self.region.device)])
 
     def questions(self) -> tuple[Tensor, Tensor]:
-        """Each subset enlarged by a cell of its root beyond its last one, so that none is enumerated twice below a root."""
+        """Each subset enlarged by a cell of its root beyond its last one: none comes twice below the same root."""
         inside, room = self.grid.to_bits(self.region), self.grid.to_bits(self.root)
         beyond = inside.flip(1).cumsum(dim=1).flip(1) == 0
         parent, cell = (room & beyond).nonzero(as_tuple=True)

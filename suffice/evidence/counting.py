@@ -1,8 +1,8 @@
 """Counting sub-explanations: four readings of one lattice.
 
 Below each MSE lies the lattice of its subsets. Starting from the MSE, a set whose ratio is at or above ``expand_at`` is
-expanded: each of its cells is deleted in turn. What is reached that way is counted at each threshold, in the four readings
-that the published descriptions allow:
+expanded: each of its cells is deleted in turn. What is reached that way is counted at each threshold, in the four
+readings that the published descriptions allow:
 
 * ``distinct``: each reached set once per image, however many MSEs it lies under;
 * ``per-mse``: each reached set once for each MSE under which it is reached;
@@ -61,7 +61,7 @@ class Counts:
     @property
     def depth_profile(self) -> list[float]:
         """Mean ratio after 0, 1, 2, … deletions."""
-        return [s / n for s, n in zip(self.depth_ratio_sums, self.depth_counts, strict=True) if n]
+        return [s / n for s, n in zip(self.depth_ratio_sums, self.depth_counts, strict=True)]
 
 
 def count_subexplanations(
@@ -150,8 +150,10 @@ def count_subexplanations(
     names = tuple(round(t, 6) for t in sorted(thresholds, reverse=True))
     exact = {name: _integers(tally) for name, tally in tallies.items()}
     sums, numbers = depth_sums.tolist(), depth_counts.tolist()
+    depths = [sum(n > 0 for n in row) for row in numbers]
     return [
-        Counts(names, {n: tuple(exact[n][i]) for n in COUNTINGS}, tuple(sums[i]), tuple(numbers[i])) for i in range(total)
+        Counts(names, {n: tuple(exact[n][i]) for n in COUNTINGS}, tuple(sums[i][:d]), tuple(numbers[i][:d]))
+        for i, d in enumerate(depths)
     ]
 
 

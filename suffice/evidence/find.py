@@ -166,6 +166,7 @@ class EvidenceStream:
                 baseline=self.settings.baseline,
                 seed=self.settings.seed,
                 noise_defect=self.settings.noise_defect,
+                ids=self._ids(index),
             )
         searcher.admit(places, saliency)
 
@@ -220,8 +221,9 @@ class EvidenceStream:
         return [self.targets[i] for i in index.tolist()]  # type: ignore[misc]
 
     def _ids(self, index: Tensor) -> list[str] | None:
-        """Identities where something random depends on them; they cost a hash each."""
-        return [self.images[i].id for i in index.tolist()] if self.settings.baseline == "noise" else None
+        """Identities where something random may depend on them; they cost a hash each."""
+        quiet = self.settings.baseline in ("blur", "blur-tis", "blur-rise", "black", "grey", "mean", "image-mean")
+        return None if quiet and self.settings.search == "paper" else [self.images[i].id for i in index.tolist()]
 
 
 class _Feed:

@@ -23,8 +23,8 @@ from suffice.evidence.settings import Settings
 from suffice.perturb.probe import Probe
 from suffice.perturb.rows import lexsort, rank_in_group, starts
 
-# Decisions look at ratios rounded to this, so that the last bits of a float32 sum, which depend on the batch that a
-# question happens to be in, change nothing.
+# Thresholds are compared with ratios rounded to this, so that the last bits of a float32 sum, which depend on the batch
+# that a question happens to be in, do not decide about a ratio that lies on a threshold.
 RESOLUTION = 1e-6
 
 
@@ -150,15 +150,15 @@ class Searcher:
         rank = (self.level[found_place] << 32) + torch.arange(len(found_place), device=self.device)
         self.pruner.add(found_place, found, rank)
         self.certifier.advance(self._suffices(certified))
-        self.lattice.advance(below)
+        self.lattice.advance(_rounded(below))
         self.phase[searching] = Phase.PRUNING
         self._move_on()
         return self._collect()
 
     @property
     def active(self) -> bool:
-        """Whether any image is being searched."""
-        return bool(((self.phase != Phase.IDLE) & (self.phase != Phase.DONE)).any())
+        """Whether there is any image that is being searched or waits to be handed out."""
+        return bool((self.phase != Phase.IDLE).any())
 
     @property
     def free(self) -> Tensor:
@@ -220,7 +220,9 @@ class Searcher:
         mine = self._found_place == place
         smaller = self.certifier.collect(place)
         regions = torch.cat([self._found[mine], smaller])
-        ranks = torch.cat([self._rank[mine], torch.full((len(smaller),), int(self.level[place]) << 32, device=self.device)])
+        ranks = torch.cat(
+            [self._rank[mine], torch.full((len(smaller),), int(self.level[place]) << 32, device=self.device)]
+        )
         order = lexsort(regions, ranks)
         first = order[starts(regions[order])]
         regions, ranks = regions[first], ranks[first]
@@ -243,11 +245,11 @@ class Searcher:
         self._rank, self._certified = self._rank[rows], self._certified[rows]
 
     def _ratio(self, place: Tensor, confidence: Tensor) -> Tensor:
-        """Ratio to the whole image, rounded; a confidence that is not a number is below every threshold."""
-        ratio = confidence / self.probe.whole[place]
-        return torch.nan_to_num((ratio / RESOLUTION).round() * RESOLUTION, nan=-1.0, posinf=-1.0)
+        """Ratio to the whole image; a confidence that is not a number is below every threshold."""
+        return torch.nan_to_num(confidence / self.probe.whole[place], nan=-1.0, posinf=-1.0)
 
     def _suffices(self, ratio: Tensor) -> Tensor:
+        ratio = _rounded(ratio)
         return ratio > self.settings.threshold if self.settings.strict else ratio >= self.settings.threshold
 
     def _collect(self) -> list[Finding]:
@@ -259,7 +261,7 @@ class Searcher:
         order = lexsort(self._found_place, self._rank)
         mine = order[done[self._found_place[order]]]
         mse_place, mses = self._found_place[mine], self._found[mine]
-        mse_ratios = self._ratio(mse_place, self.probe.ask(mse_place, mses)).cpu()  # remembered
+        mse_ratios = _rounded(self._ratio(mse_place, self.probe.ask(mse_place, mses))).cpu()  # remembered
         mse_place, mses, certified = mse_place.cpu(), mses.cpu(), self._certified[mine].cpu()
         region_place, regions, ratios = (c.cpu() for c in self.lattice.collect(done))
         columns = (self.level, self.reason, self.lattice.truncated, self.probe.forwards, self.hidden)
@@ -287,3 +289,7 @@ class Searcher:
         self._rank, self._certified = self._rank[stays], self._certified[stays]
         self.phase[done] = Phase.IDLE
         return findings
+
+
+def _rounded(ratio: Tensor) -> Tensor:
+    return (ratio / RESOLUTION).round() * RESOLUTION

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from suffice.errors import OptionError
 from suffice.vision.identity import image_seed
+from suffice.vision.pixels import fingerprint
 
 Border = Literal["reflect", "zero"]
 Baseline = Union[str, Callable[[Tensor], Tensor], Tensor, Any]
@@ -75,7 +76,8 @@ def make_baseline(
             images' size.
         pixels: Images [N, 3, H, W] in [0, 1].
         mean: Mean colour of the model's normalisation.
-        ids: Identity of each image; random baselines depend on it, and not on its place in the batch.
+        ids: Identity of each image; random baselines depend on it, and not on its place in the batch. Default: by its
+            pixels.
         seed: Seed of random baselines.
 
     Returns:
@@ -86,8 +88,8 @@ def make_baseline(
         torch.Size([2, 3, 8, 8])
     """
     if isinstance(baseline, str) and baseline in _baselines:
-        seeds = [image_seed(seed, i) for i in (ids if ids is not None else map(str, range(len(pixels))))]
-        made = _baselines[baseline](Scene(pixels, mean, seeds))
+        # Seeds are made from identities, and identities from content, only for a baseline that looks at them.
+        made = _baselines[baseline](Scene(pixels, mean, _Seeds(pixels, ids, seed)))
     elif isinstance(baseline, Tensor):
         made = baseline.to(pixels)
     elif callable(baseline):
@@ -199,6 +201,21 @@ def _blur_matrix(length: int, kernel: tuple[float, ...], border: Border) -> Tens
     matrix = np.zeros((length, length))
     np.add.at(matrix, (row[inside], column[inside]), weight[inside])
     return torch.from_numpy(matrix)
+
+
+class _Seeds(Sequence[int]):
+    """One seed an image, made when first looked at."""
+
+    def __init__(self, pixels: Tensor, ids: Sequence[str] | None, seed: int) -> None:
+        self._pixels, self._ids, self._seed = pixels, ids, seed
+
+    def __len__(self) -> int:
+        return len(self._pixels)
+
+    def __getitem__(self, place: Any) -> Any:
+        if self._ids is None:
+            self._ids = [fingerprint(image) for image in self._pixels.cpu()]
+        return image_seed(self._seed, self._ids[place])
 
 
 def _colour(scene: Scene) -> Tensor:

@@ -6,6 +6,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -91,10 +92,26 @@ def benchmark_probe(
         )
 
 
+def bare_forwards_per_second(forwarder: Forwarder, *, batches: int = 8, rounds: int = 3) -> float:
+    """Forwards per second of the module itself, in the forwarder's batch size, precision, layout and compilation.
+
+    Args:
+        forwarder: Says how.
+        batches: Forwards per timing.
+        rounds: Timings, after one to warm up; the median counts.
+
+    Returns:
+        Inputs per second.
+    """
+    bare = _bare_model(forwarder, torch.Generator().manual_seed(0))
+    seconds = [_seconds(lambda: [bare() for _ in range(batches)], forwarder.device) for _ in range(rounds + 1)]
+    return batches * forwarder.batch_size / statistics.median(seconds[1:])
+
+
 def _bare_model(forwarder: Forwarder, generator: torch.Generator) -> Callable[[], None]:
     """One forward of the module itself on a fixed batch of inputs, and nothing else."""
     module = forwarder.module
-    run = torch.compile(module, dynamic=False) if forwarder.compiled else module
+    run = _compiled(module) if forwarder.compiled else module
     inputs = torch.rand(forwarder.batch_size, 3, *forwarder.net.size, generator=generator)
     inputs = inputs.to(forwarder.device, forwarder.dtype)
     if forwarder.channels_last:
@@ -105,6 +122,11 @@ def _bare_model(forwarder: Forwarder, generator: torch.Generator) -> Callable[[]
             run(inputs)
 
     return forward
+
+
+@lru_cache(maxsize=4)
+def _compiled(module: torch.nn.Module) -> Callable[..., object]:
+    return torch.compile(module, dynamic=False)
 
 
 def _rank_questions(images: int, count: int, size: tuple[int, int], generator: torch.Generator) -> RankMasks:

@@ -21,7 +21,6 @@ from suffice.perturb.masks import Cells, FloatMasks, Masks, RegionMasks
 from suffice.perturb.memory import Keys, Memory, distinct
 from suffice.perturb.regions import Grid
 from suffice.vision.classifier import Classifier, Targets
-from suffice.vision.images import open_images
 
 Questions = Union[Tensor, Masks]
 
@@ -65,7 +64,7 @@ class Probe:
         channels_last: Memory layout; ``"auto"`` where it is faster.
         seed: Seed of random baselines.
         remember: Most answers about regions to keep; 0 to keep none.
-        ids: Identities of the images, for random baselines; default: by content.
+        ids: Identities of the images, for random baselines; default: by their pixels.
         forwarder: Use this forwarder (of the same classifier) and its settings, so that several probes compile once.
 
     Attributes:
@@ -124,8 +123,6 @@ class Probe:
         self.targets = torch.zeros(len(pixels), dtype=torch.long, device=self.forwarder.device)
         self.whole = torch.zeros(len(pixels), device=self.forwarder.device)
         self.forwards = torch.zeros(len(pixels), dtype=torch.long, device=self.forwarder.device)
-        # Content identities cost a hash an image, so they are made only where something random depends on them.
-        ids = open_images(images).ids if baseline == "noise" and ids is None else ids
         self.exchange(torch.arange(len(pixels)), pixels, targets, ids=ids)
 
     def exchange(

@@ -2,52 +2,55 @@
 
 import pytest
 import torch
-from tests.evidence.twins import formula, literal_search, search_oracle, strength_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from suffice.errors import OptionError
-from suffice.evidence import find_evidence
+from suffice.evidence import Settings, find_evidence
+from suffice.evidence.one_at_a_time import OneAtATime, search_one_at_a_time
 from suffice.testing import AnyOf, AtLeast, ExactlyOdd, Formula, Unless, WeightedSum, minimal_sufficient_sets
 from suffice.vision import Classifier
+from tests.evidence.twins import formula, search_bank, search_oracle, strength_of
 
 WIDE = 1 << 20
-SEEDS = st.integers(0, 1 << 30)
+SEEDS = st.lists(st.integers(0, 1 << 30), min_size=100, max_size=100)  # a hundred formulas each time
 
 
 def found_sets(evidence):
     return sorted(m.cells for m in evidence.mses)
 
 
-@settings(max_examples=350, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(SEEDS)
-def test_monotone_formulas_have_their_prime_implicants(seed):
-    oracle = formula(seed, monotone=True)
-    truth = minimal_sufficient_sets(oracle)
-    assert found_sets(search_oracle(oracle, beam_width=WIDE)) == truth
-    assert found_sets(search_oracle(oracle, beam_width=WIDE, minimal="subset")) == truth
+def test_monotone_formulas_have_their_prime_implicants(seeds):
+    oracles = [formula(seed, monotone=True) for seed in seeds]
+    truth = [minimal_sufficient_sets(oracle) for oracle in oracles]
+    assert [found_sets(e) for e in search_bank(oracles, beam_width=WIDE)] == truth
+    assert [found_sets(e) for e in search_bank(oracles, beam_width=WIDE, minimal="subset")] == truth
 
 
-@settings(max_examples=350, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(SEEDS)
-def test_any_formula_subset_minimal(seed):
-    oracle = formula(seed)
-    evidence = search_oracle(oracle, beam_width=WIDE, minimal="subset")
-    assert found_sets(evidence) == minimal_sufficient_sets(oracle, minimal="subset")
-    assert all(m.certified for m in evidence.mses)
+def test_any_formula_subset_minimal(seeds):
+    oracles = [formula(seed) for seed in seeds]
+    found = search_bank(oracles, beam_width=WIDE, minimal="subset")
+    assert [found_sets(e) for e in found] == [minimal_sufficient_sets(o, minimal="subset") for o in oracles]
+    assert all(m.certified for e in found for m in e.mses)
 
 
-@settings(max_examples=350, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(SEEDS, st.sampled_from([1, 2, 5, WIDE]), st.sampled_from(["all", "beam"]), st.sampled_from([None, 0, 2]))
-def test_any_formula_equals_the_literal_twin(seed, width, passing, max_mses):
-    oracle = formula(seed)
-    evidence = search_oracle(oracle, beam_width=width, passing=passing, max_mses=max_mses)
-    twin = literal_search(3, strength_of(oracle), width=width, passing=passing, max_mses=max_mses)
-    assert {frozenset(m.cells) for m in evidence.mses} == set(twin)
-    single = minimal_sufficient_sets(oracle, minimal="single")
-    assert set(found_sets(evidence)) <= set(single)
-    if width == WIDE and passing == "all" and max_mses is None:
-        assert set(minimal_sufficient_sets(oracle, minimal="subset")) <= set(found_sets(evidence))
+def test_any_formula_equals_the_literal_twin(seeds, width, passing, max_mses):
+    oracles = [formula(seed) for seed in seeds]
+    found = search_bank(oracles, beam_width=width, passing=passing, max_mses=max_mses)
+    for oracle, evidence in zip(oracles, found, strict=True):
+        literally = Settings(grid=3, beam_width=width, passing=passing, max_mses=max_mses)
+        twin = search_one_at_a_time(strength_of(oracle), literally)
+        assert [frozenset(m.cells) for m in evidence.mses] == twin
+        single = minimal_sufficient_sets(oracle, minimal="single")
+        assert set(found_sets(evidence)) <= set(single)
+        if width == WIDE and passing == "all" and max_mses is None:
+            assert set(minimal_sufficient_sets(oracle, minimal="subset")) <= set(found_sets(evidence))
 
 
 def test_single_and_subset_differ_where_the_formula_is_not_monotone():
@@ -75,7 +78,7 @@ def test_known_formulas(oracle, expected):
 
 
 def test_order_of_discovery_is_by_size_then_ratio():
-    oracle = WeightedSum({0: 9.0, 1: 6.0, 2: 5.0, 3: 5.0}, 8.0, 3, link="smooth", sharpness=2.0)
+    oracle = WeightedSum({0: 9.0, 1: 6.0, 2: 5.0, 3: 5.0}, 8.0, 3, link="smooth", sharpness=4.0)
     evidence = search_oracle(oracle, beam_width=WIDE)
     assert [m.cells for m in evidence.mses][:2] == [(0,), (1, 2)]
     assert [len(m) for m in evidence.mses] == sorted(len(m) for m in evidence.mses)
@@ -102,7 +105,7 @@ class Small(torch.nn.Module):
 
 @pytest.fixture(scope="module")
 def net():
-    torch.manual_seed(3)
+    torch.manual_seed(4)
     return Classifier(Small().eval(), size=28, mean=(0.5,) * 3, std=(0.5,) * 3)
 
 
@@ -110,10 +113,6 @@ def blobs(count):
     """Smooth random pictures."""
     noise = torch.rand(count, 3, 7, 7, generator=torch.Generator().manual_seed(1))
     return torch.nn.functional.interpolate(noise, (28, 28), mode="bilinear").clamp(0, 1)
-
-
-def essence(evidence):
-    return (evidence.target, evidence.mses, evidence.stopped, evidence.levels, evidence.questions, evidence.counts)
 
 
 def same(a, b):
@@ -126,11 +125,9 @@ def test_an_image_alone_and_among_others(net):
     images = blobs(101)
     together = find_evidence(net, images, baseline="black", images_at_once=16, max_size=9)
     assert [e.index for e in together] == list(range(101))
-    assert sum(len(e.mses) for e in together) > 200
+    assert {e.levels for e in together} >= {2, 3, 4, 5, 6}  # searches of different depth, side by side
     for i in (0, 17, 50, 100):
-        alone = find_evidence(net, images[i : i + 1], baseline="black", max_size=9)[0]
-        assert same(alone, together[i])
-        assert essence(alone)[0] == together[i].target
+        assert same(find_evidence(net, images[i : i + 1], baseline="black", max_size=9)[0], together[i])
 
 
 @pytest.mark.parametrize(("batch_size", "at_once"), [(1, 1), (7, 5), (64, 12), (512, 12)])
@@ -143,18 +140,11 @@ def test_batch_size_changes_nothing(net, batch_size, at_once):
 
 def test_the_search_equals_the_literal_twin_on_a_network(net):
     images = blobs(6)
+    choices = Settings(baseline="black", max_size=6)
     found = find_evidence(net, images, baseline="black", max_size=6)
-    for i, evidence in enumerate(found):
-        from suffice import Probe
-
-        probe = Probe(net, images[i : i + 1], baseline="black")
-
-        def ratio(cells, probe=probe):
-            return round(float(probe.ask(0, probe.grid.from_cells([cells]))[0] / probe.whole[0]), 6)
-
-        twin = literal_search(7, ratio, width=5, max_mses=10, max_size=6)
-        assert [frozenset(m.cells) for m in evidence.mses] == twin or {frozenset(m.cells) for m in evidence.mses} == set(
-            twin
+    for image, evidence in zip(images, found, strict=True):
+        assert [frozenset(m.cells) for m in evidence.mses] == search_one_at_a_time(
+            OneAtATime(net, image, choices), choices
         )
 
 
@@ -192,7 +182,7 @@ def test_nan_on_some_masks_counts_as_not_enough():
 
     net = Classifier(Moody(), size=14, mean=(0,) * 3, std=(1,) * 3)
     evidence = find_evidence(net, torch.ones(1, 3, 14, 14), baseline="black", grid=2)[0]
-    assert [m.cells for m in evidence.mses] == [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
+    assert found_sets(evidence) == [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
 
 
 def test_zero_confidence_cannot_be_divided_by():

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
-
 import torch
 
 from suffice.evidence import find_evidence
 from suffice.testing import random_formula
+from suffice.vision import Classifier
 
 
 def strength_of(oracle):
@@ -19,43 +18,10 @@ def strength_of(oracle):
         if cells not in known:
             visible = torch.zeros(1, oracle.grid**2, dtype=torch.bool)
             visible[0, list(cells)] = True
-            known[cells] = float(oracle.strength(visible)) / whole
+            known[cells] = round(float(oracle.strength(visible)) / whole, 6)
         return known[cells]
 
     return ratio
-
-
-def literal_prune(cells, suffices):
-    """Passes over the cells, row-major, until a pass takes nothing out."""
-    current = set(cells)
-    removed = True
-    while removed:
-        removed = False
-        for cell in sorted(current):
-            if suffices(frozenset(current - {cell})):
-                current.remove(cell)
-                removed = True
-    return frozenset(current)
-
-
-def literal_search(grid, ratio, *, width, threshold=0.9, max_mses=None, max_size=None, passing="all"):
-    """Beam search one level and one set at a time."""
-    cells = range(grid**2)
-    suffices = lambda s: ratio(s) >= threshold - 1e-9  # noqa: E731
-    if suffices(frozenset()):
-        return [frozenset()]
-    beam, found = [frozenset()], []
-    for level in range(1, grid**2 + 1):
-        candidates = {s | {c} for s in beam for c in cells if c not in s}
-        ordered = sorted(candidates, key=lambda s: (-round(ratio(s), 6), sum(1 << c for c in s)))
-        if passing == "beam":
-            ordered = ordered[:width]
-        new = [literal_prune(s, suffices) for s in ordered if suffices(s)]
-        found += [m for i, m in enumerate(new) if m not in found and m not in new[:i]]
-        beam = [s for s in ordered if not suffices(s)][:width]
-        if (max_mses is not None and len(found) > max_mses) or not beam or level == max_size:
-            break
-    return found
 
 
 def literal_counts(mses, ratio, thresholds=(0.9, 0.8, 0.7, 0.6, 0.5), expand_at=0.5):
@@ -102,8 +68,33 @@ def search_oracle(oracle, **options):
     return find_evidence(oracle.classifier(size), oracle.image(size), targets=1, **settings)[0]
 
 
-def all_subsets(cells):
-    return (frozenset(c) for n in range(len(cells) + 1) for c in itertools.combinations(cells, n))
+class Bank(torch.nn.Module):
+    """Many oracles on 3×3 grids in one module: the brightness of an image says which of them it is for."""
+
+    def __init__(self, oracles):
+        super().__init__()
+        subsets = torch.arange(512)[:, None] >> torch.arange(9) & 1
+        self.tables = torch.stack([oracle.strength(subsets.bool()) for oracle in oracles])
+
+    def forward(self, x):
+        cells = x.mean(dim=1).view(len(x), 3, 2, 3, 2).mean(dim=(2, 4)).flatten(1)
+        code = ((cells > 0.25).long() << torch.arange(9)).sum(dim=1)
+        which = ((cells.amax(dim=1) - 0.5) * 2 * (len(self.tables) + 1)).round().long() - 1
+        odds = torch.logit(self.tables[which.clamp(min=0), code], eps=1e-9).float()
+        return torch.stack([torch.zeros_like(odds), odds], dim=1)
+
+    def images(self):
+        count = len(self.tables)
+        shade = 0.5 + torch.arange(1, count + 1) / (count + 1) / 2
+        return shade[:, None, None, None].expand(count, 3, 6, 6)
+
+
+def search_bank(oracles, **options):
+    """Evidence of many oracles, searched side by side."""
+    bank = Bank(oracles)
+    net = Classifier(bank, size=6, mean=(0,) * 3, std=(1,) * 3)
+    settings = {"grid": 3, "baseline": "black", "max_mses": None, "batch_size": 4096, "images_at_once": 64, **options}
+    return find_evidence(net, bank.images(), targets=1, **settings)
 
 
 def formula(seed, *, low=0.02, **options):
