@@ -4,6 +4,8 @@ The rooms, from the street to the roof; each may use those before it:
 
 * :mod:`suffice.vision`: images and classifiers in, and the anatomy of models.
 * :mod:`suffice.perturb`: grids and regions, baselines, masks, and the probe that scores masked images.
+* :mod:`suffice.attribute`: attribution methods; today the seed map of the search.
+* :mod:`suffice.evidence`: minimal sufficient explanations, sub-explanations, and the structured attention graph.
 * :mod:`suffice.cli`: the commands.
 * :mod:`suffice.testing`: oracle classifiers and conformance checks, for anyone who adds to the house.
 
@@ -20,6 +22,7 @@ from suffice.errors import SufficeError, SufficeWarning
 __version__ = "0.1.0.dev0"
 
 if TYPE_CHECKING:
+    from suffice.evidence import Evidence, EvidenceSet, find_evidence
     from suffice.perturb import Grid, Probe, baselines
     from suffice.vision import Classifier, Images, load, models, open_images
 
@@ -29,6 +32,9 @@ _ROOM_OF = {
     "load": "vision",
     "models": "vision",
     "open_images": "vision",
+    "Evidence": "evidence",
+    "EvidenceSet": "evidence",
+    "find_evidence": "evidence",
     "Grid": "perturb",
     "Probe": "perturb",
     "baselines": "perturb",
@@ -36,12 +42,15 @@ _ROOM_OF = {
 
 __all__ = [
     "Classifier",
+    "Evidence",
+    "EvidenceSet",
     "Grid",
     "Images",
     "Probe",
     "SufficeError",
     "SufficeWarning",
     "baselines",
+    "find_evidence",
     "load",
     "models",
     "open_images",

@@ -20,7 +20,7 @@ def found_sets(evidence):
     return sorted(m.cells for m in evidence.mses)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(SEEDS)
 def test_monotone_formulas_have_their_prime_implicants(seeds):
     oracles = [formula(seed, monotone=True) for seed in seeds]
@@ -29,7 +29,7 @@ def test_monotone_formulas_have_their_prime_implicants(seeds):
     assert [found_sets(e) for e in search_bank(oracles, beam_width=WIDE, minimal="subset")] == truth
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(SEEDS)
 def test_any_formula_subset_minimal(seeds):
     oracles = [formula(seed) for seed in seeds]
@@ -38,7 +38,7 @@ def test_any_formula_subset_minimal(seeds):
     assert all(m.certified for e in found for m in e.mses)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(SEEDS, st.sampled_from([1, 2, 5, WIDE]), st.sampled_from(["all", "beam"]), st.sampled_from([None, 0, 2]))
 def test_any_formula_equals_the_literal_twin(seeds, width, passing, max_mses):
     oracles = [formula(seed) for seed in seeds]
@@ -123,11 +123,11 @@ def same(a, b):
 
 def test_an_image_alone_and_among_others(net):
     images = blobs(101)
-    together = find_evidence(net, images, baseline="black", images_at_once=16, max_size=9)
+    together = find_evidence(net, images, baseline="black", images_at_once=16, max_size=6)
     assert [e.index for e in together] == list(range(101))
     assert {e.levels for e in together} >= {2, 3, 4, 5, 6}  # searches of different depth, side by side
     for i in (0, 17, 50, 100):
-        assert same(find_evidence(net, images[i : i + 1], baseline="black", max_size=9)[0], together[i])
+        assert same(find_evidence(net, images[i : i + 1], baseline="black", max_size=6)[0], together[i])
 
 
 @pytest.mark.parametrize(("batch_size", "at_once"), [(1, 1), (7, 5), (64, 12), (512, 12)])

@@ -1,0 +1,75 @@
+"""Real weights and photographs for benchmarks and findings; the folder is named in SUFFICE_ASSETS."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import timm
+import torch
+
+import suffice
+from suffice.vision.checkpoints import load_checkpoint
+
+ASSETS = Path(os.environ.get("SUFFICE_ASSETS", Path(__file__).parents[2] / "shared" / "assets"))
+CAFFE_MEAN = (123.68 / 255, 116.779 / 255, 103.939 / 255)
+
+
+def photographs() -> suffice.Images:
+    """A thousand validation photographs of ImageNet, one a class."""
+    folder = ASSETS / "imagenet_val_1000"
+    return suffice.open_images(folder / "index.csv", root=folder / "images")
+
+
+def resnet50_v1(device: str) -> suffice.Classifier:
+    """The original ResNet-50, in which the first convolution of a stage has the stride."""
+    module = timm.create_model("resnet50")
+    for stage in (module.layer2, module.layer3, module.layer4):
+        stage[0].conv1.stride, stage[0].conv2.stride = (2, 2), (1, 1)
+    load_checkpoint(module, ASSETS / "resnet50_v1.safetensors")
+    described = suffice.load("timm/resnet50", pretrained=False, device="cpu")
+    return suffice.Classifier(
+        module,
+        geometry=suffice.vision.Geometry((224, 224), resize=(256, 256), interpolation="bilinear"),
+        mean=CAFFE_MEAN,
+        std=(1 / 255,) * 3,
+        labels=described.labels,
+        synsets=described.synsets,
+        name="resnet50-v1",
+        family="older-cnn",
+        device=device,
+    )
+
+
+def vit_tiny(device: str) -> suffice.Classifier:
+    """ViT-Ti/16."""
+    return suffice.load("timm/vit_tiny_patch16_224", checkpoint=ASSETS / "vit_tiny_patch16_224.safetensors", device=device)
+
+
+def sharpened(name: str, device: str, images: torch.Tensor) -> suffice.Classifier:
+    """A model with random weights whose logits are scaled until it is as sure of images as a trained one.
+
+    The scale is the one at which the median confidence on the given images is 0.8, so that searches have depth.
+    """
+    torch.manual_seed(0)
+    net = suffice.load(name, pretrained=False, device=device)
+    with torch.no_grad():
+        logits = torch.cat([net.logits(net.normalise(chunk.to(device))) for chunk in images.split(64)])
+    low, high = 1.0, 1e7
+    for _ in range(60):
+        middle = (low * high) ** 0.5
+        confident = (logits * middle).softmax(dim=1).amax(dim=1).median() > 0.8
+        low, high = (low, middle) if confident else (middle, high)
+
+    class Sharpened(torch.nn.Module):
+        def __init__(self, module: torch.nn.Module, scale: float) -> None:
+            super().__init__()
+            self.module, self.scale = module, scale
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            # In float32: half precision has too few digits for logits of this size.
+            return self.module(x).float() * self.scale
+
+    return suffice.Classifier(
+        Sharpened(net.module, high), geometry=net.geometry, mean=net.mean, std=net.std, name=f"{name} (random, sharpened)"
+    )
