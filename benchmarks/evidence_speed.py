@@ -1,6 +1,6 @@
 """Efficiency of the search against the bare model, and against one question at a time.
 
-    python benchmarks/evidence_speed.py --models resnet50,vit,deit,swin --images 512 --batch 1024 --precision bf16 --compile
+python benchmarks/evidence_speed.py --models resnet50,vit,deit,swin --images 512 --batch 1024 --precision bf16 --compile
 """
 
 from __future__ import annotations

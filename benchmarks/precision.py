@@ -1,6 +1,6 @@
 """How far does bf16 move the evidence? The same photographs in fp32 and in bf16.
 
-    python benchmarks/precision.py --images 112 --batch 512
+python benchmarks/precision.py --images 112 --batch 512
 """
 
 from __future__ import annotations

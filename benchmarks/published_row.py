@@ -36,8 +36,10 @@ SEARCHES = {
     HARD_BLUR: {
         "all candidates": {},
         "all candidates, no limit of MSEs": {"max_mses": None, "max_size": 12},
+        "up to the first level with an MSE": {"max_mses": 0},
         "within the beam": {"passing": "beam"},
         "within the beam, no limit of MSEs": {"passing": "beam", "max_mses": None},
+        "15 candidates, up to the first level with an MSE": {"search": "sag", "max_mses": 0},
         "15 candidates by seed map": {"search": "sag"},
         "15 candidates, within the beam": {"search": "sag", "passing": "beam"},
         "15 candidates, within the beam, no limit": {"search": "sag", "passing": "beam", "max_mses": None},
@@ -84,6 +86,7 @@ def main() -> None:
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--max-size", type=int, default=18)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--only", default="", help="names of searches, separated by semicolons")
     parser.add_argument("--out", type=Path, default=Path("rows.json"))
     options = parser.parse_args()
 
@@ -91,7 +94,11 @@ def main() -> None:
     own = resnet50_v1(options.device)
     forwarder = Forwarder(own, batch_size=options.batch, precision=options.precision, compile=options.compile)
     rows = []
-    for (baseline, cells, rule), searches in SEARCHES.items():
+    only = set(filter(None, options.only.split(";")))
+    for (baseline, cells, rule), every in SEARCHES.items():
+        searches = {n: c for n, c in every.items() if not only or f"{baseline}/{cells}/{n}" in only}
+        if not searches:
+            continue
         net = own.replace(resize=rule)
         pixels = net.prepare(images)
         probe = Probe(own, pixels, baseline=baseline, cells=cells, forwarder=forwarder, remember=1 << 25)
@@ -102,12 +109,22 @@ def main() -> None:
             defect = settings.noise_defect
             if settings.search == "sag" and defect not in saliency:
                 saliency[defect] = seed_map(
-                    own, pixels, probe.targets, 7, baseline=baseline, noise_defect=defect, ids=images.ids, batch_size=512
+                    own,
+                    pixels,
+                    probe.targets,
+                    7,
+                    baseline=baseline,
+                    noise_defect=defect,
+                    ids=images.ids,
+                    batch_size=512,
                 )
             for expanded in (None, 3):
                 found = run(probe, settings.changed(expanded_mses=expanded), saliency.get(defect), images.names)
                 table = evidence_table(found)
-                mean = {n: float(table.column(n).to_numpy().astype(float).mean()) for n in ("mses", "confidence", "questions")}
+                mean = {
+                    n: float(table.column(n).to_numpy().astype(float).mean())
+                    for n in ("mses", "confidence", "questions")
+                }
                 sizes = [s for s in table.column("mean_size").to_pylist() if s is not None]
                 with_mse = [m for m in table.column("mses").to_pylist() if m]
                 for counting in COUNTINGS:

@@ -43,7 +43,9 @@ def resnet50_v1(device: str) -> suffice.Classifier:
 
 def vit_tiny(device: str) -> suffice.Classifier:
     """ViT-Ti/16."""
-    return suffice.load("timm/vit_tiny_patch16_224", checkpoint=ASSETS / "vit_tiny_patch16_224.safetensors", device=device)
+    return suffice.load(
+        "timm/vit_tiny_patch16_224", checkpoint=ASSETS / "vit_tiny_patch16_224.safetensors", device=device
+    )
 
 
 def sharpened(name: str, device: str, images: torch.Tensor) -> suffice.Classifier:
@@ -71,5 +73,9 @@ def sharpened(name: str, device: str, images: torch.Tensor) -> suffice.Classifie
             return self.module(x).float() * self.scale
 
     return suffice.Classifier(
-        Sharpened(net.module, high), geometry=net.geometry, mean=net.mean, std=net.std, name=f"{name} (random, sharpened)"
+        Sharpened(net.module, high),
+        geometry=net.geometry,
+        mean=net.mean,
+        std=net.std,
+        name=f"{name} (random, sharpened)",
     )

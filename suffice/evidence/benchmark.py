@@ -9,7 +9,7 @@ from typing import Any, Literal
 from suffice.evidence.find import EvidenceStream
 from suffice.evidence.one_at_a_time import OneAtATime, search_one_at_a_time
 from suffice.evidence.settings import Settings
-from suffice.evidence.statistics import evidence_table
+from suffice.evidence.writer import TableWriter
 from suffice.perturb.benchmark import bare_forwards_per_second
 from suffice.perturb.forwarder import Forwarder, Precision
 from suffice.vision.classifier import Classifier
@@ -77,14 +77,10 @@ def benchmark_evidence(
 
     work = EvidenceStream(net, opened, None, settings, forwarder, images_at_once=images_at_once)
     started = time.perf_counter()
-    block, count = [], 0
-    for evidence in work:
-        block.append(evidence)
-        count += 1
-        if len(block) == 64:
-            evidence_table(block)
-            block.clear()
-    evidence_table(block)
+    with TableWriter(net.name, net.family) as writer:
+        for evidence in work:
+            writer.add(evidence)
+    count = writer.rows
     seconds = time.perf_counter() - started
     counters = work.counters
     after = bare_forwards_per_second(forwarder)

@@ -84,7 +84,9 @@ class Grid:
     def to_cells(self, regions: Tensor) -> list[tuple[int, ...]]:
         """The cells of each region, ascending."""
         bits = self.to_bits(regions).cpu()
-        return [tuple(row.nonzero().flatten().tolist()) for row in bits]
+        cells = bits.nonzero()[:, 1].tolist()
+        ends = bits.sum(dim=1).cumsum(0).tolist()
+        return [tuple(cells[start:end]) for start, end in zip([0, *ends], ends, strict=False)]
 
     def from_bits(self, bits: Tensor) -> Tensor:
         """Regions from one truth value a cell.
