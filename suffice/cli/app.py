@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import suffice
-from suffice.cli import bench, demo, models, predict
+from suffice.cli import bench, demo, evidence, models, predict
 from suffice.cli.output import stderr
 from suffice.errors import SufficeError
 
@@ -38,6 +38,7 @@ def _options(
 app.command("demo", epilog=demo.EXAMPLES)(demo.demo)
 app.command("models", epilog=models.EXAMPLES)(models.models_command)
 app.command("predict", epilog=predict.EXAMPLES)(predict.predict)
+app.command("evidence", epilog=evidence.EXAMPLES)(evidence.evidence)
 app.add_typer(bench.app, name="bench")
 
 

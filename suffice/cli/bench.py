@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -17,6 +18,14 @@ Examples:
 [green]suffice bench probe --model timm/vit_tiny_patch16_224 --random-weights[/green]
 
 [green]suffice bench probe --model timm/resnet50 --random-weights --batch 1024 --precision bf16 --compile[/green]
+"""
+
+EVIDENCE_EXAMPLES = """
+Examples:
+
+[green]suffice bench evidence photos/ --model timm/vit_tiny_patch16_224 --checkpoint vit.safetensors --images 8[/green]
+
+[green]suffice bench evidence photos/ --model timm/resnet50 --batch 1024 --precision bf16 --compile --images 500[/green]
 """
 
 
@@ -70,3 +79,39 @@ def probe(
     output.print_table(
         setting, ("questions", "bare forwards/s", "probe forwards/s", "efficiency"), rows, right=(1, 2, 3)
     )
+
+
+@app.command("evidence", epilog=EVIDENCE_EXAMPLES)
+def evidence(
+    photos: Annotated[list[Path], typer.Argument(help="Image files, folders, or CSV/JSONL lists.")],
+    model: ModelName = "timm/vit_tiny_patch16_224",
+    images: Annotated[int, typer.Option(min=1, help="Use the first so many images.")] = 8,
+    at_once: Annotated[int | None, typer.Option(min=1, help="Images searched side by side.")] = None,
+    batch: Annotated[int, typer.Option(min=1, help="Masked images per forward.")] = 32,
+    precision: Annotated[Precision, typer.Option(help="Precision of the model.")] = Precision.fp32,
+    compile: Annotated[bool, typer.Option("--compile", help="Compile the model with torch.compile.")] = False,
+    twin_images: Annotated[int, typer.Option(min=0, help="Images to search one question at a time, too.")] = 1,
+    checkpoint: Checkpoint = None,
+    random_weights: RandomWeights = False,
+    device: Device = None,
+    as_json: AsJson = False,
+) -> None:
+    """Speed of finding evidence, beside the bare model and beside asking one question at a time."""
+    from suffice.evidence.benchmark import benchmark_evidence
+    from suffice.vision import open_images
+
+    net = load_model(model, checkpoint, random_weights, device)
+    timing = benchmark_evidence(
+        net,
+        open_images(photos[0] if len(photos) == 1 else photos)[:images],
+        batch_size=batch,
+        precision=precision.value,
+        compile=compile,
+        images_at_once=at_once or "auto",
+        twin_images=twin_images,
+    )
+    if as_json:
+        output.print_json({"model": net.name, **vars(timing)})
+        return
+    rows = [(name.replace("_", " "), "–" if v is None else f"{v:,.3f}") for name, v in vars(timing).items()]
+    output.print_table(f"{net.name} · batch {batch} · {precision.value}", ("quantity", "value"), rows, right=(1,))

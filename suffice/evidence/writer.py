@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 class TableWriter:
     """Makes rows of evidence block by block, in a thread beside the search, and writes them to a Parquet file.
 
-    What is in the file is kept whatever happens to the process: a context manager, it closes the file also on an error or
-    on Ctrl-C, with all rows so far.
+    A context manager: it closes the file also on an error or on Ctrl-C, with all rows so far.
 
     Args:
         model: Name of the model.
