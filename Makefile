@@ -21,7 +21,7 @@ demo: $(INSTALLED) ## Show what suffice does, in about a minute
 	$(BIN)/suffice demo --out demo-output
 
 test: lint ## Check style and types, run all tests and doctests
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n auto
 
 lint: $(INSTALLED) ## Check style and types only
 	$(BIN)/ruff check .

@@ -17,37 +17,34 @@ Example:
 
 
 def demo(out: Annotated[Path, typer.Option(help="Folder for what it writes.")] = Path("demo-output")) -> None:
-    """Ask an oracle, whose way of deciding is known, what it sees in parts of an image."""
-    import torch
+    """Ask an oracle, whose way of deciding is known, what is enough for it to decide.
 
-    from suffice import Probe
-    from suffice.testing import AnyOf
+    The oracle weighs five cells of a 7×7 grid, so what must be found can be worked out on paper. The demo searches for
+    it through the same probe that serves real models, compares, and draws the structured attention graph.
+    """
+    from suffice import find_evidence
+    from suffice.testing import WeightedSum, minimal_sufficient_sets
 
-    oracle = AnyOf([(9, 10, 16), (30, 38)], grid=7)
-    probe = Probe(oracle.classifier(224), oracle.image(224), targets=1, baseline="black")
-    cases = {
-        "the whole image": range(49),
-        "the first combination": (9, 10, 16),
-        "the second combination": (30, 38),
-        "half of each": (9, 10, 30),
-        "all but one cell of each": sorted(set(range(49)) - {9, 30}),
-        "nothing": (),
-    }
-    answers = probe.ask(0, probe.grid.from_cells(cases.values())).tolist()
+    weights = {9: 3.0, 10: 2.5, 16: 2.0, 30: 3.0, 38: 1.5}
+    oracle = WeightedSum(weights, threshold=5.0, grid=7, link="smooth", sharpness=0.9)
     output.note(
-        "This classifier decides by cells 9, 10 and 16 of a 7×7 grid, or by cells 30 and 38. Shown parts of an image:"
+        "A classifier whose rule is known: it adds up the weights of the cells it sees, "
+        + ", ".join(f"P{c} {w:g}" for c, w in weights.items())
+        + ", and is the surer the more they exceed 5. What is enough for it to decide?"
     )
-    rows = [(name, len(list(cells)), f"{a:.2f}") for (name, cells), a in zip(cases.items(), answers, strict=True)]
-    output.print_table("What the oracle says", ("shown", "cells", "confidence"), rows, right=(1, 2))
+    found = find_evidence(
+        oracle.classifier(224), oracle.image(224), targets=1, baseline="black", beam_width=50, max_mses=None, max_size=6
+    )[0]
+    rows = [
+        (" ".join(f"P{c}" for c in m.cells), sum(weights[c] for c in m.cells), f"{m.ratio:.3f}") for m in found.mses
+    ]
+    output.print_table("Minimal sufficient explanations", ("cells", "sum of weights", "ratio"), rows, right=(1, 2))
+    truth = minimal_sufficient_sets(oracle)
+    agrees = sorted(m.cells for m in found.mses) == truth
+    output.note(f"By brute force there are {len(truth)}; the search found {'just these' if agrees else 'others'}.")
+    counts = ", ".join(f"{n} at ≥ {t:.0%}" for t, n in found.subexplanations().items())
+    output.note(f"Sub-explanations: {counts}. Asked: {found.questions} masked images.")
 
-    from PIL import Image
-
-    # Hide each cell in turn on top of the second combination: only the cells of the first make a difference.
-    alone = probe.grid.full(49) & ~probe.grid.single(torch.arange(49)) & ~probe.grid.from_cells([(30,)])
-    drop = (probe.whole[0] - probe.ask(0, alone)).view(7, 7)
     out.mkdir(parents=True, exist_ok=True)
-    picture = Image.fromarray(drop.mul(255).clamp(0, 255).byte().numpy()).resize((224, 224), Image.Resampling.NEAREST)
-    picture.save(out / "needed-cells.png")
-    counters = probe.counters
-    output.note(f"{counters.questions} questions, {counters.forwards} forwards in {counters.seconds:.2f} s.")
-    output.note(f"Which cells are needed when cell 30 is hidden: {out / 'needed-cells.png'}")
+    (out / "graph.svg").write_text(found.graph().to_svg(), encoding="utf-8")
+    output.note(f"The structured attention graph: {out / 'graph.svg'}")

@@ -29,7 +29,8 @@ class Settings:
         minimal: ``"single"``: no single cell can go. ``"subset"``: no proper subset suffices.
         subset_budget: With ``minimal="subset"``: most subsets to evaluate for one image.
         max_mses: Stop after the level at which there are more MSEs than this.
-        max_size: Do not look at sets of more cells than this.
+        max_size: Do not look at sets of more cells than this; None for no limit. An image with few MSEs would be
+            searched up to the whole grid, and pruning large sets is costly.
         max_questions: Do not begin a level that could take the image's questions beyond this.
         expand_at: Sets below an MSE with at least this ratio are expanded.
         expanded_mses: How many MSEs, in order of discovery, to look below; None for all, 0 for none.
@@ -52,7 +53,7 @@ class Settings:
     minimal: Minimal = "single"
     subset_budget: int = 20_000
     max_mses: int | None = 10
-    max_size: int | None = None
+    max_size: int | None = 18
     max_questions: int | None = None
     expand_at: float = 0.5
     expanded_mses: int | None = None

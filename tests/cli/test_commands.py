@@ -30,7 +30,9 @@ def test_version():
     assert run("--version").stdout == f"suffice {suffice.__version__}\n"
 
 
-@pytest.mark.parametrize("command", [(), ("models",), ("predict",), ("demo",), ("bench",), ("bench", "probe")])
+@pytest.mark.parametrize(
+    "command", [(), ("models",), ("predict",), ("demo",), ("bench",), ("bench", "probe"), ("evidence",)]
+)
 def test_help(command):
     assert "Usage" in run(*command, "--help").stdout
 
@@ -87,9 +89,30 @@ def test_bench_probe():
 
 def test_demo(tmp_path):
     done = run("demo", "--out", tmp_path / "out")
-    assert "the second combination\t2\t0.98" in done.stdout
-    picture = Image.open(tmp_path / "out" / "needed-cells.png")
-    bright = {
-        (y // 32) * 7 + x // 32 for y in range(16, 224, 32) for x in range(16, 224, 32) if picture.getpixel((x, y))
-    }
-    assert bright == {9, 10, 16}
+    assert "the search found just these" in done.stderr
+    assert "</svg>" in (tmp_path / "out" / "graph.svg").read_text()
+
+
+def test_evidence(photos):
+    done = run(
+        "evidence", photos / "a.png", photos / "b.png", "--model", "timm/resnet10t", "--random-weights", "--device", "cpu",
+        "--grid", 3, "--max-size", 2, "--out", photos / "out", "--json",
+    )  # fmt: skip
+    found = json.loads(done.stdout)["images"]
+    assert [i["index"] for i in found] == [0, 1]
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(photos / "out" / "evidence.parquet")
+    assert table.column("mses").to_pylist() == [len(i["mses"]) for i in found]
+    assert "</svg>" in (photos / "out" / "00000-a.svg").read_text()
+
+
+def test_bench_evidence(photos):
+    done = run(
+        "bench", "evidence", photos, "--model", "timm/resnet10t", "--random-weights", "--device", "cpu", "--images", 1,
+        "--batch", 4, "--twin-images", 0, "--json",
+    )  # fmt: skip
+    timing = json.loads(done.stdout)
+    assert timing["images"] == 1
+    assert timing["efficiency"] > 0
+    assert timing["speed_up"] is None
