@@ -95,8 +95,8 @@ def test_demo(tmp_path):
 
 def test_evidence(photos):
     done = run(
-        "evidence", photos / "a.png", photos / "b.png", "--model", "timm/resnet10t", "--random-weights", "--device", "cpu",
-        "--grid", 3, "--max-size", 2, "--out", photos / "out", "--json",
+        "evidence", photos / "a.png", photos / "b.png", "--model", "timm/resnet10t", "--random-weights",
+        "--device", "cpu", "--grid", 3, "--max-size", 2, "--out", photos / "out", "--json",
     )  # fmt: skip
     found = json.loads(done.stdout)["images"]
     assert [i["index"] for i in found] == [0, 1]
