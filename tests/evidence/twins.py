@@ -18,7 +18,7 @@ def strength_of(oracle):
         if cells not in known:
             visible = torch.zeros(1, oracle.grid**2, dtype=torch.bool)
             visible[0, list(cells)] = True
-            known[cells] = round(float(oracle.strength(visible)) / whole, 6)
+            known[cells] = float(oracle.strength(visible)) / whole
         return known[cells]
 
     return ratio
@@ -32,13 +32,13 @@ def literal_counts(mses, ratio, thresholds=(0.9, 0.8, 0.7, 0.6, 0.5), expand_at=
     tree3 = dict.fromkeys(thresholds, 0)
 
     def walk(root, node, most, tally):
-        if ratio(node) < expand_at:
+        if round(ratio(node), 6) < expand_at:
             return
         for cell in sorted(node)[:most]:
             child = node - {cell}
             if child:
                 for t in thresholds:
-                    if ratio(child) >= t:
+                    if round(ratio(child), 6) >= t:
                         tally(t, root, child)
                 walk(root, child, most, tally)
 
@@ -80,7 +80,7 @@ class Bank(torch.nn.Module):
         cells = x.mean(dim=1).view(len(x), 3, 2, 3, 2).mean(dim=(2, 4)).flatten(1)
         code = ((cells > 0.25).long() << torch.arange(9)).sum(dim=1)
         which = ((cells.amax(dim=1) - 0.5) * 2 * (len(self.tables) + 1)).round().long() - 1
-        odds = torch.logit(self.tables[which.clamp(min=0), code], eps=1e-9).float()
+        odds = torch.logit(self.tables[which.clamp(min=0), code], eps=1e-12).float()
         return torch.stack([torch.zeros_like(odds), odds], dim=1)
 
     def images(self):
