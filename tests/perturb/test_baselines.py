@@ -112,6 +112,19 @@ def test_a_baseline_can_be_added(pixels):
         del _baselines["test-white"]
 
 
+def test_a_random_baseline_of_ones_own_follows_the_image_not_its_place(pixels):
+    @register_baseline("test-random")
+    def random(scene):
+        return torch.stack([torch.rand(3, 64, 48, generator=torch.Generator().manual_seed(s)) for s in scene.seeds])
+
+    try:
+        together = make_baseline("test-random", pixels)
+        assert torch.equal(make_baseline("test-random", pixels.flip(0)), together.flip(0))
+        assert torch.equal(make_baseline("test-random", pixels[1:]), together[1:])
+    finally:
+        del _baselines["test-random"]
+
+
 def test_mistakes_are_named(pixels):
     with pytest.raises(OptionError, match="no baseline 'blurr'; there are black, blur"):
         make_baseline("blurr", pixels)
