@@ -49,7 +49,7 @@ def evidence(
     model: ModelName,
     out: Annotated[Path | None, typer.Option(help="Folder for the table, graphs and pictures.")] = None,
     target: Annotated[str | None, typer.Option(help="Class to ask about; default: the predicted one.")] = None,
-    preset: Annotated[str | None, typer.Option(help="Named choices: cvpr2024, preprint.")] = None,
+    preset: Annotated[str | None, typer.Option(help="Start from named choices instead of the defaults.")] = None,
     grid: Annotated[int | None, typer.Option(min=1, help="Cells a side.  [default: 7]")] = None,
     threshold: Annotated[float | None, typer.Option(help="Ratio that is enough.  [default: 0.9]")] = None,
     beam_width: Annotated[int | None, typer.Option(min=1, help="Sets kept at each level.  [default: 5]")] = None,
