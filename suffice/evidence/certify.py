@@ -40,6 +40,8 @@ class Certifier:
 
     def questions(self) -> tuple[Tensor, Tensor]:
         """Each subset enlarged by a cell of its root beyond its last one: none comes twice below the same root."""
+        if not len(self.place):
+            return self.place, self.region
         inside, room = self.grid.to_bits(self.region), self.grid.to_bits(self.root)
         beyond = inside.flip(1).cumsum(dim=1).flip(1) == 0
         parent, cell = (room & beyond).nonzero(as_tuple=True)

@@ -196,6 +196,8 @@ class Searcher:
 
     def _stop_where(self, gone: Tensor, reason: Stopped) -> None:
         """End the search of some images, bool [places], and begin what comes after it."""
+        if not gone.any():
+            return
         self.reason[gone] = REASONS.index(reason)
         self.beam.drop(gone)
         fresh = gone & (self.phase <= Phase.PRUNING)
@@ -208,6 +210,8 @@ class Searcher:
 
     def _descend(self, ready: Tensor) -> None:
         """Begin the lattice below the MSEs of some images, bool [places]."""
+        if not ready.any():
+            return
         self.phase[ready] = Phase.BELOW
         order = lexsort(self._found_place, self._rank)
         mine = order[ready[self._found_place[order]]]
@@ -235,6 +239,8 @@ class Searcher:
 
     def _add(self, place: Tensor, region: Tensor, rank: Tensor, certified: bool = True) -> None:
         """Keep minimal sets, each once for its image, by the first time it was found."""
+        if not len(place):
+            return
         self._found_place = torch.cat([self._found_place, place])
         self._found = torch.cat([self._found, region])
         self._rank = torch.cat([self._rank, rank])
