@@ -78,6 +78,7 @@ def evidence(
     """
     from suffice.evidence.find import EvidenceStream
     from suffice.evidence.presets import settings_of
+    from suffice.evidence.statistics import summarise
     from suffice.evidence.writer import TableWriter
     from suffice.perturb import Forwarder
     from suffice.vision import open_images
@@ -119,11 +120,10 @@ def evidence(
                     _print(found)
             stopped = False
 
-    summary = writer_summary(writer)
     if as_json:
         output.print_json({"model": net.name, "family": net.family, "images": printed})
-    elif len(opened) > 1:
-        _print_summary(summary, net.name)
+    elif len(opened) > 1 and writer.rows:
+        _print_summary(summarise(writer.table()), net.name)
     for skip in work.skipped:
         output.note(f"Skipped {skip.name}: {skip.reason}")
     if out is not None:
@@ -133,13 +133,6 @@ def evidence(
         raise typer.Exit(130)
     if work.skipped:
         raise typer.Exit(1)
-
-
-def writer_summary(writer: Any) -> Summary:
-    """What the rows written so far say together."""
-    from suffice.evidence.statistics import summarise
-
-    return summarise(writer.table())
 
 
 def _print(found: Evidence) -> None:

@@ -12,11 +12,11 @@ from suffice.errors import OptionError
 from suffice.evidence.counting import COUNTINGS, count_subexplanations
 from suffice.perturb import Grid
 from suffice.testing import AnyOf, WeightedSum
-from tests.evidence.twins import formula, literal_counts, search_bank, search_oracle, strength_of
+from tests.evidence.twins import SEEDS, formula, literal_counts, search_bank, search_oracle, strength_of
 
 
-@settings(max_examples=5, deadline=None)
-@given(st.lists(st.integers(0, 1 << 30), min_size=100, max_size=100))
+@settings(max_examples=11, deadline=None)
+@given(SEEDS)
 def test_all_readings_on_random_formulas(seeds):
     oracles = [formula(seed, low=0.6 if seed % 2 else 0.02) for seed in seeds]
     for oracle, evidence in zip(oracles, search_bank(oracles, max_mses=4), strict=True):

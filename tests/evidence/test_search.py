@@ -10,17 +10,16 @@ from suffice.evidence import Settings, find_evidence
 from suffice.evidence.one_at_a_time import OneAtATime, search_one_at_a_time
 from suffice.testing import AnyOf, AtLeast, ExactlyOdd, Formula, Unless, WeightedSum, minimal_sufficient_sets
 from suffice.vision import Classifier
-from tests.evidence.twins import formula, search_bank, search_oracle, strength_of
+from tests.evidence.twins import SEEDS, formula, search_bank, search_oracle, strength_of
 
 WIDE = 1 << 20
-SEEDS = st.lists(st.integers(0, 1 << 30), min_size=100, max_size=100)  # a hundred formulas each time
 
 
 def found_sets(evidence):
     return sorted(m.cells for m in evidence.mses)
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=11, deadline=None)
 @given(SEEDS)
 def test_monotone_formulas_have_their_prime_implicants(seeds):
     oracles = [formula(seed, monotone=True) for seed in seeds]
@@ -29,7 +28,7 @@ def test_monotone_formulas_have_their_prime_implicants(seeds):
     assert [found_sets(e) for e in search_bank(oracles, beam_width=WIDE, minimal="subset")] == truth
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=11, deadline=None)
 @given(SEEDS)
 def test_any_formula_subset_minimal(seeds):
     oracles = [formula(seed) for seed in seeds]
@@ -38,7 +37,7 @@ def test_any_formula_subset_minimal(seeds):
     assert all(m.certified for e in found for m in e.mses)
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=11, deadline=None)
 @given(SEEDS, st.sampled_from([1, 2, 5, WIDE]), st.sampled_from(["all", "beam"]), st.sampled_from([None, 0, 2]))
 def test_any_formula_equals_the_literal_twin(seeds, width, passing, max_mses):
     oracles = [formula(seed) for seed in seeds]

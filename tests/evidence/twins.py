@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import random
+
 import torch
+from hypothesis import strategies as st
 
 from suffice.evidence import find_evidence
 from suffice.testing import random_formula
@@ -95,6 +98,10 @@ def search_bank(oracles, **options):
     net = Classifier(bank, size=6, mean=(0,) * 3, std=(1,) * 3)
     settings = {"grid": 3, "baseline": "black", "max_mses": None, "batch_size": 4096, "images_at_once": 64, **options}
     return find_evidence(net, bank.images(), targets=1, **settings)
+
+
+# A hundred different formulas from each number drawn: lists of numbers shrink, and are often drawn, as repetitions.
+SEEDS = st.integers(0, 1 << 30).map(lambda number: random.Random(number).sample(range(1 << 30), 100))
 
 
 def formula(seed, *, low=0.02, **options):
