@@ -267,34 +267,29 @@ class Searcher:
         order = lexsort(self._found_place, self._rank)
         mine = order[done[self._found_place[order]]]
         mse_place, mses = self._found_place[mine], self._found[mine]
-        mse_ratios = _rounded(self._ratio(mse_place, self.probe.ask(mse_place, mses))).cpu()  # remembered
-        mse_place, mses, certified = mse_place.cpu(), mses.cpu(), self._certified[mine].cpu()
-        region_place, regions, ratios = (c.cpu() for c in self.lattice.collect(done))
+        mse_ratios = _rounded(self._ratio(mse_place, self.probe.ask(mse_place, mses)))  # remembered
+        of_mses = self._by_place(done, mse_place, mses, mse_ratios, self._certified[mine])
+        of_below = self._by_place(done, *self.lattice.collect(done))
         columns = (self.level, self.reason, self.lattice.truncated, self.probe.forwards, self.hidden)
-        level, reason, truncated, questions, hidden = (c.tolist() for c in columns)
-        findings = []
-        for place in places:
-            own_mses, own = mse_place == place, region_place == place
-            findings.append(
-                Finding(
-                    place,
-                    mses[own_mses],
-                    mse_ratios[own_mses],
-                    certified[own_mses],
-                    regions[own],
-                    ratios[own],
-                    level[place],
-                    REASONS[reason[place]],
-                    truncated[place],
-                    questions[place],
-                    hidden[place],
-                )
-            )
+        facts = zip(*(c[done].tolist() for c in columns), strict=True)
+        findings = [
+            Finding(place, own[0], own[1], own[2], below[0], below[1], level, REASONS[reason], *rest)
+            for place, own, below, (level, reason, *rest) in zip(places, of_mses, of_below, facts, strict=True)
+        ]
         stays = ~done[self._found_place]
         self._found_place, self._found = self._found_place[stays], self._found[stays]
         self._rank, self._certified = self._rank[stays], self._certified[stays]
         self.phase[done] = Phase.IDLE
         return findings
+
+    @staticmethod
+    def _by_place(done: Tensor, place: Tensor, *columns: Tensor) -> list[list[Tensor]]:
+        """Columns of tables whose rows belong to the places that are done, cut by place, on the CPU."""
+        order = place.sort(stable=True).indices
+        lengths = torch.bincount(place, minlength=len(done))[done].tolist()
+        cut = [column[order].cpu().split(lengths) for column in columns]
+        # Parts are copied: a view of one image's rows would keep those of all the others in memory.
+        return [[part.clone() for part in parts] for parts in zip(*cut, strict=True)]
 
 
 def _rounded(ratio: Tensor) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -92,20 +93,21 @@ def benchmark_probe(
         )
 
 
-def bare_forwards_per_second(forwarder: Forwarder, *, batches: int = 8, rounds: int = 3) -> float:
+def bare_forwards_per_second(forwarder: Forwarder, *, seconds: float = 1.0, rounds: int = 3) -> float:
     """Forwards per second of the module itself, in the forwarder's batch size, precision, layout and compilation.
 
     Args:
         forwarder: Says how.
-        batches: Forwards per timing.
-        rounds: Timings, after one to warm up; the median counts.
+        seconds: Shortest time of a timing: a GPU is faster for a moment than it can be for long.
+        rounds: Timings, after one forward to warm up; the median counts.
 
     Returns:
         Inputs per second.
     """
     bare = _bare_model(forwarder, torch.Generator().manual_seed(0))
-    seconds = [_seconds(lambda: [bare() for _ in range(batches)], forwarder.device) for _ in range(rounds + 1)]
-    return batches * forwarder.batch_size / statistics.median(seconds[1:])
+    batches = max(1, math.ceil(seconds / min(_seconds(bare, forwarder.device) for _ in range(3))))
+    timed = [_seconds(lambda: [bare() for _ in range(batches)], forwarder.device) for _ in range(rounds)]
+    return batches * forwarder.batch_size / statistics.median(timed)
 
 
 def _bare_model(forwarder: Forwarder, generator: torch.Generator) -> Callable[[], None]:

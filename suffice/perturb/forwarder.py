@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import copy
 import warnings
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import Literal
 
 import torch
 from torch import Tensor
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from suffice.errors import OptionError, SufficeWarning
 from suffice.vision.classifier import Classifier
@@ -30,8 +32,7 @@ class Forwarder:
         precision: ``"fp32"``, ``"bf16"`` or ``"fp16"`` for the model; scores are always computed in fp32.
         channels_last: Memory layout; ``"auto"`` chooses it on the GPU for models with convolutions beyond the
             first layer, which run faster with it.
-        compile: Compile the model with ``torch.compile``. Incomplete batches are then padded, so that there is just
-            one shape.
+        compile: Compile the model with ``torch.compile``, for just one shape: incomplete batches must be padded.
     """
 
     def __init__(
@@ -59,8 +60,8 @@ class Forwarder:
         self.module = net.module
         if self.channels_last or self.dtype != net.dtype:
             layout = torch.channels_last if self.channels_last else torch.preserve_format
-            self.module = copy.deepcopy(net.module).to(dtype=self.dtype).to(memory_format=layout).eval()
-        self._run: Any = torch.compile(self._scores, dynamic=False) if compile else self._scores
+            self.module = _in_precision(net.module, self.dtype).to(memory_format=layout).eval()
+        self._run = self.fused(self._scores)
         self._warned = False
 
     @torch.no_grad()
@@ -68,18 +69,23 @@ class Forwarder:
         """Scores of one batch.
 
         Args:
-            inputs: Normalised, [B, 3, H, W], B at most the batch size, of this forwarder's dtype.
+            inputs: Normalised, [B, 3, H, W], of this forwarder's dtype; B is at most the batch size, and just that
+                where the model is compiled.
 
         Returns:
             [B, classes] float32.
         """
-        count = len(inputs)
-        if self.compiled and count < self.batch_size:
-            inputs = inputs[torch.arange(self.batch_size, device=inputs.device).clamp_(max=count - 1)]
-            if self.channels_last:
-                inputs = inputs.contiguous(memory_format=torch.channels_last)
         with self.net.evaluating():
-            return self._run(inputs)[:count]
+            return self._run(inputs)
+
+    def fused(self, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        """A function, compiled where the model is; it is then best called with one shape only, see :meth:`padded`."""
+        return torch.compile(function, dynamic=False) if self.compiled else function
+
+    def padded(self, rows: Tensor) -> Tensor:
+        """The rows of an incomplete batch, the last repeated until it is full where the model is compiled."""
+        missing = self.batch_size - len(rows) if self.compiled else 0
+        return torch.cat([rows, rows[-1:].expand(missing, *rows.shape[1:])]) if missing > 0 else rows
 
     def make_room(self, error: Exception) -> None:
         """Halve the batch after running out of memory, or raise the error where that cannot help."""
@@ -98,6 +104,23 @@ class Forwarder:
 
     def _scores(self, inputs: Tensor) -> Tensor:
         return self.net.scores(class_scores(self.module(inputs)).float())
+
+
+def _in_precision(module: torch.nn.Module, dtype: torch.dtype) -> torch.nn.Module:
+    """A copy of a module with its numbers in another precision, those of batch normalisation as they are.
+
+    Variances cost nothing to keep, lose most by rounding, and can exceed what fp16 holds.
+    """
+    converted = copy.deepcopy(module).to(dtype=dtype)
+    for name, part in module.named_modules():
+        if isinstance(part, _BatchNorm):
+            numbers = converted.get_submodule(name)
+            for key, value in part.state_dict(keep_vars=True).items():
+                getattr(numbers, key).data = value.detach().clone()
+    for name, value in (*converted.named_parameters(), *converted.named_buffers()):
+        if not value.isfinite().all() and module.state_dict(keep_vars=True).get(name, value).isfinite().all():
+            raise OptionError(f"{name} of the model has numbers too large for {dtype}; use precision='bf16' or 'fp32'.")
+    return converted
 
 
 def _wants_channels_last(net: Classifier) -> bool:

@@ -69,11 +69,12 @@ class RegionMasks:
 
     def rows(self, rows: slice, size: tuple[int, int], device: torch.device) -> Tensor:
         """See :meth:`Masks.rows`; bool for hard cells, float for soft ones."""
-        side = self.grid.side
-        bits = self.grid.to_bits(self.regions[rows].to(device)).view(-1, side, side)
-        if self.cells == "soft":
-            return enlarge(bits.float(), size, "bilinear-corners")
-        return bits[:, cell_of_pixel(size[0], side, device)][:, :, cell_of_pixel(size[1], side, device)]
+        shown = self.shown(rows, device)
+        return enlarge(shown.float(), size, "bilinear-corners") if self.cells == "soft" else fill_cells(shown, size)
+
+    def shown(self, rows: slice, device: torch.device) -> Tensor:
+        """Whether each cell is shown, bool [B, side, side]: all there is to know of hard cells."""
+        return self.grid.to_bits(self.regions[rows].to(device)).view(-1, self.grid.side, self.grid.side)
 
 
 class FloatMasks:
@@ -167,6 +168,20 @@ def enlarge(maps: Tensor, size: tuple[int, int], rule: Enlargement = "bilinear")
     if rule not in ("bilinear", "bilinear-corners"):
         raise OptionError(f"The enlargement is {rule!r}; it can be 'bilinear', 'bilinear-corners' or 'nearest'.")
     return interpolate(maps[:, None], size, mode="bilinear", align_corners=rule == "bilinear-corners")[:, 0]
+
+
+def fill_cells(shown: Tensor, size: tuple[int, int]) -> Tensor:
+    """Give every pixel the value of its cell.
+
+    Args:
+        shown: [B, side, side].
+        size: Height and width wanted.
+
+    Returns:
+        [B, H, W] of the same type.
+    """
+    rows, columns = (cell_of_pixel(n, shown.shape[1], shown.device) for n in size)
+    return shown[:, rows][:, :, columns]
 
 
 def cell_of_pixel(length: int, side: int, device: torch.device | str | None = None) -> Tensor:

@@ -17,7 +17,7 @@ from torch import Tensor
 from suffice.errors import OptionError
 from suffice.perturb.baselines import Baseline, make_baseline
 from suffice.perturb.forwarder import Forwarder, Precision
-from suffice.perturb.masks import Cells, FloatMasks, Masks, RegionMasks
+from suffice.perturb.masks import Cells, FloatMasks, Masks, RegionMasks, fill_cells
 from suffice.perturb.memory import Keys, Memory, distinct
 from suffice.perturb.regions import Grid
 from suffice.vision.classifier import Classifier, Targets
@@ -109,6 +109,7 @@ class Probe:
         self.forwarder = forwarder or Forwarder(
             net, batch_size=batch_size, precision=precision, compile=compile, channels_last=channels_last
         )
+        self._blend = self.forwarder.fused(_blend)
         self.counters = Counters()
         self.memory = Memory(remember)
         self.baseline, self.seed = baseline, seed
@@ -197,8 +198,7 @@ class Probe:
             rows = slice(start, min(start + self.forwarder.batch_size, len(index)))
             images = index[rows]
             try:
-                inputs = self._blend(images, masks.rows(rows, self.net.size, self.forwarder.device))
-                scores = self.forwarder.scores(inputs)
+                scores = self._scores(images, self._mask(masks, rows))
             except RuntimeError as error:  # out of memory is one, on the GPU and on the CPU
                 self.forwarder.make_room(error)
                 continue
@@ -208,18 +208,17 @@ class Probe:
         self.forwards += torch.bincount(index, minlength=len(self))
         return answers
 
-    def _blend(self, images: Tensor, mask: Tensor) -> Tensor:
-        """Normalised inputs [B, 3, H, W] that show the image where the mask is 1 and the baseline where it is 0.
+    def _mask(self, masks: Masks, rows: slice) -> Tensor:
+        """Some masks, [B, H, W]; hard cells, [B, side, side], are filled while blending."""
+        if isinstance(masks, RegionMasks) and masks.cells == "hard":
+            return masks.shown(rows, self.forwarder.device)
+        return masks.rows(rows, self.net.size, self.forwarder.device)
 
-        Normalisation is affine, so blending normalised images is blending pixels and normalising then.
-        """
-        shown, hidden = self._shown[images], self._hidden[images]
-        mask = mask.unsqueeze(-1 if self.forwarder.channels_last else 1)
-        if mask.dtype == torch.bool:
-            blended = torch.where(mask, shown, hidden)
-        else:
-            blended = torch.lerp(hidden, shown, mask.to(shown.dtype))
-        return blended.permute(0, 3, 1, 2) if self.forwarder.channels_last else blended
+    def _scores(self, images: Tensor, mask: Tensor) -> Tensor:
+        """Scores [B, classes] of one batch of masked images."""
+        images_, mask = self.forwarder.padded(images), self.forwarder.padded(mask)
+        inputs = self._blend(self._shown, self._hidden, images_, mask, self.forwarder.channels_last)
+        return self.forwarder.scores(inputs)[: len(images)]
 
     def _layout(self, pixels: Tensor) -> Tensor:
         """Normalise images, in the layout from which batches are blended without another copy."""
@@ -232,9 +231,9 @@ class Probe:
         start = 0
         while start < len(places):
             rows = places[start : start + self.forwarder.batch_size]
-            everything = torch.ones(len(rows), *self.net.size, dtype=torch.bool, device=self.forwarder.device)
+            everything = torch.ones(len(rows), self.grid.side, self.grid.side, dtype=torch.bool, device=rows.device)
             try:
-                scores.append(self.forwarder.scores(self._blend(rows, everything)))
+                scores.append(self._scores(rows, everything))
             except RuntimeError as error:
                 self.forwarder.make_room(error)
                 continue
@@ -256,3 +255,29 @@ class Probe:
                 f"The probe holds images 0 to {len(self) - 1}; asked were {int(index.min())} to {int(index.max())}."
             )
         return index.to(self.forwarder.device)
+
+
+def _blend(shown: Tensor, hidden: Tensor, images: Tensor, mask: Tensor, channels_last: bool) -> Tensor:
+    """Show images where the mask is 1 and their baselines where it is 0.
+
+    Normalisation is affine, so blending normalised images is blending pixels and normalising then.
+
+    Args:
+        shown: Normalised images, [N, 3, H, W], or [N, H, W, 3] where ``channels_last``.
+        hidden: Their normalised baselines, alike.
+        images: Which image each row of the batch is about, [B] int64.
+        mask: Bool or float [B, H, W]; bool [B, side, side] for the cells of a grid.
+        channels_last: The layout of images.
+
+    Returns:
+        Inputs [B, 3, H, W].
+    """
+    size = shown.shape[1:3] if channels_last else shown.shape[2:4]
+    if mask.dtype == torch.bool and mask.shape[1:] != size:
+        mask = fill_cells(mask, (size[0], size[1]))
+    mask = mask.unsqueeze(-1 if channels_last else 1)
+    if mask.dtype == torch.bool:
+        blended = torch.where(mask, shown[images], hidden[images])
+    else:
+        blended = torch.lerp(hidden[images], shown[images], mask.to(shown.dtype))
+    return blended.permute(0, 3, 1, 2) if channels_last else blended

@@ -170,6 +170,44 @@ def test_logits_as_score(net, images):
     assert torch.allclose(Probe(logits, images).whole, net.logits(net.normalise(images)).amax(dim=1), atol=1e-5)
 
 
+def test_batch_normalisation_keeps_its_numbers_in_lower_precision(images):
+    class Wide(torch.nn.Module):
+        """Normalises activations whose variance fp16 cannot hold."""
+
+        def __init__(self):
+            super().__init__()
+            self.norm = torch.nn.BatchNorm2d(3)
+            self.head = torch.nn.Linear(3, 2)
+            self.norm.running_var.fill_(1e5)
+            torch.nn.init.constant_(self.norm.weight, 300.0)
+
+        def forward(self, x):
+            return self.head(self.norm(x).mean(dim=(2, 3)))
+
+    torch.manual_seed(0)
+    net = Classifier(Wide(), size=28, mean=(0.0,) * 3, std=(1.0,) * 3, score="softmax")
+    index, regions = torch.zeros(8, dtype=torch.long), torch.arange(8) * 37
+    exact = Probe(net, images).ask(index, regions)
+    rough = Probe(net, images, precision="fp16").ask(index, regions)
+    assert exact.std() > 1e-4
+    assert (rough - exact).abs().max() < 2e-3
+
+
+def test_weights_too_large_for_a_precision_are_refused(images):
+    class Huge(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.head = torch.nn.Linear(3, 2)
+            torch.nn.init.constant_(self.head.weight, 1e5)
+
+        def forward(self, x):
+            return self.head(x.mean(dim=(2, 3)))
+
+    net = Classifier(Huge(), size=28, mean=(0.0,) * 3, std=(1.0,) * 3)
+    with pytest.raises(OptionError, match=r"head\.weight .* too large"):
+        Probe(net, images, precision="fp16")
+
+
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
 def test_lower_precision_is_near_and_leaves_the_model_alone(net, images, precision):
     before = {k: v.clone() for k, v in net.module.state_dict().items()}
