@@ -77,7 +77,7 @@ def run(probe: Probe, settings: Settings, saliency: torch.Tensor | None, names: 
     maker = EvidenceStream(probe.net, names_only(names), None, settings, probe.forwarder)
     found = []
     while searcher.active:
-        found += [maker._evidence(f, probe, f.place) for f in searcher.round()]
+        found += [maker.evidence_of(f, probe, f.place) for f in searcher.round()]
     return sorted(found, key=lambda e: e.index)
 
 

@@ -14,6 +14,7 @@ from suffice.cli.options import AsJson, Checkpoint, Device, ModelName, Precision
 
 if TYPE_CHECKING:
     from suffice.evidence import Evidence
+    from suffice.evidence.counting import Counting
     from suffice.evidence.statistics import Summary
     from suffice.vision import Classifier, Images
 
@@ -49,7 +50,12 @@ def evidence(
     model: ModelName,
     out: Annotated[Path | None, typer.Option(help="Folder for the table, graphs and pictures.")] = None,
     target: Annotated[str | None, typer.Option(help="Class to ask about; default: the predicted one.")] = None,
-    preset: Annotated[str | None, typer.Option(help="Start from named choices instead of the defaults.")] = None,
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            help="Start from named choices instead of the defaults: cvpr2024 or preprint, closest to those papers."
+        ),
+    ] = None,
     grid: Annotated[int | None, typer.Option(min=1, help="Cells a side.  [default: 7]")] = None,
     threshold: Annotated[float | None, typer.Option(help="Ratio that is enough.  [default: 0.9]")] = None,
     beam_width: Annotated[int | None, typer.Option(min=1, help="Sets kept at each level.  [default: 5]")] = None,
@@ -123,7 +129,7 @@ def evidence(
     if as_json:
         output.print_json({"model": net.name, "family": net.family, "images": printed})
     elif len(opened) > 1 and writer.rows:
-        _print_summary(summarise(writer.table()), net.name)
+        _print_summary(summarise(writer.table()), net.name, settings.counting)
     for skip in work.skipped:
         output.note(f"Skipped {skip.name}: {skip.reason}")
     if out is not None:
@@ -148,9 +154,11 @@ def _print(found: Evidence) -> None:
     output.note(f"{found.questions} masked images, {found.levels} levels, stopped by: {found.stopped}{cut}.\n")
 
 
-def _print_summary(summary: Summary, model: str) -> None:
+def _print_summary(summary: Summary, model: str, counting: Counting) -> None:
+    from suffice.evidence.statistics import count_column
+
     wanted = ["mses", "mean_size", "diverse_0", "diverse_1", "diverse_2"]
-    wanted += [f"distinct_{t}" for t in (80, 70, 60, 50)] + ["questions"]
+    wanted += [count_column(counting, t) for t in (0.8, 0.7, 0.6, 0.5)] + ["questions"]
     rows = []
     for name in wanted:
         s = summary.statistics[name]

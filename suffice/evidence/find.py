@@ -15,7 +15,7 @@ from suffice.evidence.search import Finding, Searcher
 from suffice.evidence.settings import Settings
 from suffice.perturb.forwarder import Forwarder, Precision
 from suffice.perturb.probe import Counters, Probe
-from suffice.vision.classifier import Classifier, Targets
+from suffice.vision.classifier import Classifier, Targets, targets_of
 from suffice.vision.images import Images, open_images
 from suffice.vision.stream import Broken, Skip, stream
 
@@ -112,7 +112,8 @@ class EvidenceStream:
             raise OptionError("Ratios of logits mean nothing; use a classifier with score='softmax' or 'sigmoid'.")
         self.net, self.settings, self.forwarder = net, settings, forwarder
         self.images: Images = open_images(images)
-        self.targets = self._listed(targets)
+        self.targets = targets
+        targets_of(targets, (), len(self.images))  # a wrong number of them is said at once
         # Half an image's place for each place in the batch keeps it full: most rounds ask more than that of each.
         auto = max(8, forwarder.batch_size // 2)
         self.places = min(auto if images_at_once == "auto" else images_at_once, len(self.images))
@@ -139,7 +140,7 @@ class EvidenceStream:
         while searcher.active:
             for finding in searcher.round():
                 done += 1
-                yield self._evidence(finding, probe, int(index_of[finding.place]))
+                yield self.evidence_of(finding, probe, int(index_of[finding.place]))
                 if self.on_progress is not None:
                     self.on_progress(done + len(self.skipped), len(self.images))
             # New images come in blocks: their first forwards are few, and few make a poor batch.
@@ -183,7 +184,8 @@ class EvidenceStream:
             ids=self._ids(index),
         )
 
-    def _evidence(self, finding: Finding, probe: Probe, index: int) -> Evidence:
+    def evidence_of(self, finding: Finding, probe: Probe, index: int) -> Evidence:
+        """What the search found in a place of the probe, as evidence of the image that is there."""
         target = int(probe.targets[finding.place])
         cells, ratios, certified = probe.grid.to_cells(finding.mses), finding.mse_ratios, finding.certified
         return Evidence(
@@ -204,21 +206,8 @@ class EvidenceStream:
             settings=self.settings,
         )
 
-    def _listed(self, targets: Targets) -> Targets:
-        """Targets that can be taken by image: None, or a list with one per image."""
-        if targets is None or isinstance(targets, (int, str)):
-            return targets
-        listed = targets.flatten().tolist() if isinstance(targets, Tensor) else list(targets)
-        if len(listed) != len(self.images):
-            raise OptionError(
-                f"{len(listed)} targets were given for {len(self.images)} images; give one for all or one per image."
-            )
-        return listed
-
     def _targets(self, index: Tensor) -> Targets:
-        if self.targets is None or isinstance(self.targets, (int, str)):
-            return self.targets
-        return [self.targets[i] for i in index.tolist()]  # type: ignore[misc]
+        return targets_of(self.targets, index.tolist(), len(self.images))
 
     def _ids(self, index: Tensor) -> list[str] | None:
         """Identities where something random may depend on them; they cost a hash each."""

@@ -99,18 +99,19 @@ class Evidence:
             expand_at=self.settings.expand_at,
         )[0]
 
-    def subexplanations(self, counting: Counting = "distinct") -> dict[float, int]:
+    def subexplanations(self, counting: Counting | None = None) -> dict[float, int]:
         """Number of sub-explanations with a ratio at or above each threshold.
 
         Args:
             counting: ``"distinct"`` counts each proper subset of any MSE once; ``"per-mse"`` once for each MSE;
                 ``"tree"`` once for each order in which cells can be deleted; ``"tree3"`` likewise, but only the
-                first three cells of a set are ever deleted, as structured attention graphs are drawn.
+                first three cells of a set are ever deleted, as structured attention graphs are drawn. Default: the
+                one of the settings, ``"distinct"`` unless a preset says otherwise.
 
         Returns:
             Threshold → count, exact however large.
         """
-        return self.counts.of(counting)
+        return self.counts.of(counting or self.settings.counting)
 
     def depth_profile(self) -> list[float]:
         """Mean ratio after 0, 1, 2, … cells were taken out of an MSE: the compositionality curve of this image.

@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 from suffice.errors import OptionError
+from suffice.evidence.counting import COUNTINGS, Counting
 
 Search = Literal["paper", "sag"]
 Minimal = Literal["single", "subset"]
@@ -34,6 +35,7 @@ class Settings:
         max_questions: Do not begin a level that could take the image's questions beyond this.
         expand_at: Sets below an MSE with at least this ratio are expanded.
         expanded_mses: How many MSEs, in order of discovery, to look below; None for all, 0 for none.
+        counting: The reading in which sub-explanations are reported; all are computed.
         max_regions: Most regions to evaluate below the MSEs of one image; counts are marked as truncated beyond.
         baseline: What shows where cells are hidden.
         cells: ``"hard"`` or ``"soft"``.
@@ -57,6 +59,7 @@ class Settings:
     max_questions: int | None = None
     expand_at: float = 0.5
     expanded_mses: int | None = None
+    counting: Counting = "distinct"
     max_regions: int = 50_000
     baseline: Any = "blur"
     cells: Literal["hard", "soft"] = "hard"
@@ -66,7 +69,10 @@ class Settings:
     noise_defect: bool = False
 
     def __post_init__(self) -> None:
-        choices = {"search": ("paper", "sag"), "passing": ("all", "beam"), "minimal": ("single", "subset")}
+        choices = {
+            "search": ("paper", "sag"), "passing": ("all", "beam"), "minimal": ("single", "subset"),
+            "counting": COUNTINGS,
+        }  # fmt: skip
         for name, allowed in choices.items():
             if getattr(self, name) not in allowed:
                 raise OptionError(f"{name}={getattr(self, name)!r}; it can be {' or '.join(map(repr, allowed))}.")

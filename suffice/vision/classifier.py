@@ -31,6 +31,29 @@ SCORES: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
+def targets_of(targets: Targets, index: Sequence[int], count: int) -> Targets:
+    """The targets of some of many images.
+
+    Args:
+        targets: None, one for all, or one per image.
+        index: Which images.
+        count: How many there are in all.
+
+    Returns:
+        None, one for all, or a list with one for each of the chosen images.
+
+    Raises:
+        OptionError: There are more or fewer targets than images.
+    """
+    if targets is None or isinstance(targets, (int, str)):
+        return targets
+    if isinstance(targets, Tensor):
+        targets = targets.flatten().tolist()
+    if len(targets) != count:
+        raise OptionError(f"{len(targets)} targets were given for {count} images; give one for all or one per image.")
+    return [targets[i] for i in index]
+
+
 class Classifier:
     """A module bound to its own preprocessing, label names and family; what every function takes.
 

@@ -1,13 +1,16 @@
 """The search against brute force and against literal twins, on oracles whose decisions are known."""
 
+import gc
+
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from suffice.errors import OptionError
-from suffice.evidence import Settings, find_evidence
+from suffice.evidence import EvidenceStream, Settings, find_evidence, presets
 from suffice.evidence.one_at_a_time import OneAtATime, search_one_at_a_time
+from suffice.perturb import Forwarder
 from suffice.testing import AnyOf, AtLeast, ExactlyOdd, Formula, Unless, WeightedSum, minimal_sufficient_sets
 from suffice.vision import Classifier
 from tests.evidence.twins import SEEDS, formula, search_bank, search_oracle, strength_of
@@ -258,3 +261,25 @@ def test_broken_images_are_skipped_and_recorded(net, tmp_path):
     found = find_evidence(net, tmp_path, broken="skip", images_at_once=2, baseline="black", max_size=2)
     assert [e.index for e in found] == [0, 1, 3, 4]
     assert [s.index for s in found.skipped] == [2]
+
+
+def test_memory_does_not_grow_with_the_number_of_images(net):
+    work = EvidenceStream(
+        net, blobs(96), None, Settings(baseline="black", max_size=3), Forwarder(net, batch_size=64), images_at_once=8
+    )
+    held = []
+    for _ in work:
+        tensors = [t for t in gc.get_objects() if type(t) is torch.Tensor]
+        held.append(sum(t.untyped_storage().nbytes() for t in tensors))
+    assert len(held) == 96
+    assert max(held[48:]) < 1.2 * max(held[:48])
+
+
+@pytest.mark.parametrize("preset", ["cvpr2024", "preprint"])
+def test_presets_search_by_a_seed_map_and_report_in_their_reading(net, preset):
+    image = blobs(1)
+    found = find_evidence(net, image, preset=preset, max_size=3)[0]
+    assert found.settings == presets()[preset].changed(max_size=3)
+    assert found.settings.search == "sag"
+    assert found.subexplanations() == found.subexplanations(found.settings.counting)
+    assert find_evidence(net, image, preset=preset, counting="tree", max_size=3)[0].settings.counting == "tree"
