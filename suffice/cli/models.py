@@ -38,8 +38,13 @@ def models_command(
             [{"name": m.name, "family": m.family, "pretrained": m.pretrained, **dict(m.facts)} for m in found]
         )
         return
-    rows = [(m.name, m.family or "–", "yes" if m.pretrained else "no") for m in found]
-    output.print_table(f"{len(found)} models", ("name", "family", "weights"), rows)
+    facts = list(dict.fromkeys(key for m in found for key, _ in m.facts))
+    rows = [
+        (m.name, m.family or "–", "yes" if m.pretrained else "no", *(dict(m.facts).get(key, "") for key in facts))
+        for m in found
+    ]
+    right = range(3, 3 + len(facts))
+    output.print_table(f"{len(found)} models", ("name", "family", "weights", *facts), rows, right=right)
     if not found:
         output.note(f"No model matches {pattern!r}. Patterns match the whole name; try '*{pattern}*'.")
         raise typer.Exit(1)

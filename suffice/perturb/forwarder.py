@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from suffice.errors import OptionError, SufficeWarning
+from suffice.vision.anatomy.preserve import preserved
 from suffice.vision.classifier import Classifier
 from suffice.vision.outputs import class_scores
 
@@ -21,7 +22,7 @@ AUTO_BATCH = {"cuda": 512, "cpu": 32}
 
 
 class Forwarder:
-    """Scores of batches, in the chosen precision, memory layout and compilation.
+    """Logits of batches, in the chosen precision, memory layout and compilation.
 
     The classifier's own module is never changed. Where another precision or layout is asked for, the forwarder works
     on a copy, made once, of the weights as they are then.
@@ -29,7 +30,7 @@ class Forwarder:
     Args:
         net: The classifier.
         batch_size: Inputs per forward, or ``"auto"``. Halved, with one warning, when memory runs out.
-        precision: ``"fp32"``, ``"bf16"`` or ``"fp16"`` for the model; scores are always computed in fp32.
+        precision: ``"fp32"``, ``"bf16"`` or ``"fp16"`` for the model; logits are always returned in fp32.
         channels_last: Memory layout; ``"auto"`` chooses it on the GPU for models with convolutions beyond the
             first layer, which run faster with it.
         compile: Compile the model with ``torch.compile``, for just one shape: incomplete batches must be padded.
@@ -61,12 +62,12 @@ class Forwarder:
         if self.channels_last or self.dtype != net.dtype:
             layout = torch.channels_last if self.channels_last else torch.preserve_format
             self.module = _in_precision(net.module, self.dtype).to(memory_format=layout).eval()
-        self._run = self.fused(self._scores)
+        self._run = self.fused(self._logits)
         self._warned = False
 
     @torch.no_grad()
-    def scores(self, inputs: Tensor) -> Tensor:
-        """Scores of one batch.
+    def logits(self, inputs: Tensor) -> Tensor:
+        """Logits of one batch.
 
         Args:
             inputs: Normalised, [B, 3, H, W], of this forwarder's dtype; B is at most the batch size, and just that
@@ -102,8 +103,8 @@ class Forwarder:
             self._warned = True
         self.batch_size //= 2
 
-    def _scores(self, inputs: Tensor) -> Tensor:
-        return self.net.scores(class_scores(self.module(inputs)).float())
+    def _logits(self, inputs: Tensor) -> Tensor:
+        return class_scores(self.module(inputs)).float()
 
 
 def _in_precision(module: torch.nn.Module, dtype: torch.dtype) -> torch.nn.Module:
@@ -111,7 +112,9 @@ def _in_precision(module: torch.nn.Module, dtype: torch.dtype) -> torch.nn.Modul
 
     Variances cost nothing to keep, lose most by rounding, and can exceed what fp16 holds.
     """
-    converted = copy.deepcopy(module).to(dtype=dtype)
+    with preserved(module):
+        module.eval()  # a network that caches what it computed, as LeViT does, lets go of it here and can be copied
+        converted = copy.deepcopy(module).to(dtype=dtype)
     for name, part in module.named_modules():
         if isinstance(part, _BatchNorm):
             numbers = converted.get_submodule(name)

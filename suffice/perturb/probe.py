@@ -65,6 +65,7 @@ class Probe:
         seed: Seed of random baselines.
         remember: Most answers about regions to keep; 0 to keep none.
         ids: Identities of the images, for random baselines; default: by their pixels.
+        output: Answer with the ``"score"`` of the classifier (softmax unless told otherwise), or with the ``"logit"``.
         forwarder: Use this forwarder (of the same classifier) and its settings, so that several probes compile once.
 
     Attributes:
@@ -101,9 +102,12 @@ class Probe:
         seed: int = 0,
         remember: int = 1 << 23,
         ids: Sequence[str] | None = None,
+        output: Literal["score", "logit"] = "score",
         forwarder: Forwarder | None = None,
     ) -> None:
-        self.net = net
+        if output not in ("score", "logit"):
+            raise OptionError(f"output={output!r}; it can be 'score' or 'logit'.")
+        self.net, self.output = net, output
         self.grid = grid if isinstance(grid, Grid) else Grid(grid)
         self.cells = cells
         self.forwarder = forwarder or Forwarder(
@@ -218,7 +222,8 @@ class Probe:
         """Scores [B, classes] of one batch of masked images."""
         images_, mask = self.forwarder.padded(images), self.forwarder.padded(mask)
         inputs = self._blend(self._shown, self._hidden, images_, mask, self.forwarder.channels_last)
-        return self.forwarder.scores(inputs)[: len(images)]
+        logits = self.forwarder.logits(inputs)[: len(images)]
+        return logits if self.output == "logit" else self.net.scores(logits)
 
     def _layout(self, pixels: Tensor) -> Tensor:
         """Normalise images, in the layout from which batches are blended without another copy."""

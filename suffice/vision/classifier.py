@@ -307,13 +307,20 @@ class Classifier:
 
     def replace(self, **changes: Any) -> Classifier:
         """A classifier of the same module with something changed, such as ``net.replace(score="logit")``."""
+        return Classifier(self.module, **self._changed(changes))
+
+    def with_module(self, module: nn.Module) -> Classifier:
+        """The same classifier of another module, such as one with other weights."""
+        return Classifier(module, **self._changed({}))
+
+    def _changed(self, changes: dict[str, Any]) -> dict[str, Any]:
         same: dict[str, Any] = {
             "geometry": self.geometry,
             **{k: getattr(self, k) for k in ("mean", "std", "labels", "synsets", "name", "family", "score")},
         }
         if "size" in changes or "preprocess" in changes:
             same.pop("geometry")
-        return Classifier(self.module, **{**same, **changes})
+        return {**same, **changes}
 
     def __repr__(self) -> str:
         height, width = self.size

@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,8 @@ from suffice.vision.pixels import array_batch, check_range, tensor_batch
 
 __all__ = ["Images", "Picture", "open_images", "register_images", "split_slice"]
 
-_openers: dict[str, Callable[[str], Images]] = {}
+# What opens the images of a prefix, or where to import that from.
+_openers: dict[str, Callable[[str], Images] | str] = {"scenes": "suffice.zoo.scenes:open_scenes"}
 
 
 def open_images(
@@ -107,6 +109,14 @@ def register_images(prefix: str, opener: Callable[[str], Images]) -> None:
         raise OptionError(f"The prefix {prefix!r} is taken by {_openers[prefix]!r}; choose another one.")
 
 
+def _opener(prefix: str) -> Callable[[str], Images]:
+    opener = _openers[prefix]
+    if isinstance(opener, str):
+        module, _, name = opener.partition(":")
+        opener = _openers[prefix] = getattr(import_module(module), name)
+    return opener
+
+
 def split_slice(text: str) -> tuple[str, slice]:
     """Split a name from the slice that may follow it.
 
@@ -163,7 +173,7 @@ class _Opening:
     def _path(self, path: str, *, listed: bool) -> list[Picture]:
         prefix, colon, rest = path.partition(":")
         if colon and prefix in _openers:
-            images = _openers[prefix](rest)
+            images = _opener(prefix)(rest)
             if not isinstance(images, Images):
                 raise OptionError(f"The opener of {prefix!r} returned {type(images).__name__}; it must return Images.")
             return list(images)

@@ -1,7 +1,7 @@
 """Models by name: the registry of sources, ``load`` and ``models``.
 
-A source knows the models under one prefix (``timm/…``). The three libraries are registered here; another package
-adds its own with :func:`register_source`, on import, or lazily by an entry point in the group
+A source knows the models under one prefix (``timm/…``). The three libraries and our zoo are registered here; another
+package adds its own with :func:`register_source`, on import, or lazily by an entry point in the group
 ``suffice.sources`` whose name is the prefix and whose object is a :class:`Source`.
 """
 
@@ -62,6 +62,7 @@ _sources: dict[str, Source | str] = {
     "timm": "suffice.vision.from_timm:SOURCE",
     "torchvision": "suffice.vision.from_torchvision:SOURCE",
     "hf": "suffice.vision.from_hf:SOURCE",
+    "zoo": "suffice.zoo.source:SOURCE",
 }
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -12,6 +14,9 @@ from torch import nn
 
 _CONTAINERS = frozenset((dict, OrderedDict, list, set))
 _MISSING = object()
+# Modules that are being preserved now in this thread, and whether their parameters are frozen. Whoever preserves one
+# again inside need not: saving every attribute of a large model takes longer than a small batch.
+_preserved: ContextVar[Mapping[int, bool]] = ContextVar("preserved", default=MappingProxyType({}))
 
 
 @contextmanager
@@ -26,11 +31,16 @@ def preserved(module: nn.Module, frozen: bool = False) -> Iterator[None]:
         module: The model.
         frozen: Also take all parameters out of the autograd graph inside.
     """
+    before = _preserved.get()
+    if before.get(id(module), False) or (id(module) in before and not frozen):
+        yield
+        return
     submodules = list(module.modules())
     training = [submodule.training for submodule in submodules]
     attributes = [_remember(submodule) for submodule in submodules]
     trainable = [parameter for parameter in module.parameters() if parameter.requires_grad] if frozen else []
     with ExitStack() as stack:
+        stack.callback(_preserved.reset, _preserved.set({**before, id(module): frozen}))
         if any(_is_compiled(submodule) for submodule in submodules) and hasattr(torch.compiler, "set_stance"):
             # Hooks set after compilation are not part of the compiled graph.
             stack.enter_context(torch.compiler.set_stance("force_eager"))

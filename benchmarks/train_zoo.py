@@ -1,0 +1,207 @@
+"""Train the zoo: every architecture with several seeds, on scenes that are rendered once.
+
+python benchmarks/train_zoo.py --out weights --seeds 0,1,2 --max-minutes 25
+python benchmarks/train_zoo.py --out weights --shard 0/3 &   # several processes share one GPU
+python benchmarks/train_zoo.py --out weights --shard 1/3 &
+python benchmarks/train_zoo.py --out weights --shard 2/3
+
+Each run writes NAME-seedS.safetensors and a line of table.jsonl; runs that are there already are skipped, and one that
+was stopped goes on from its checkpoint.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from suffice.errors import OptionError, SufficeError
+from suffice.zoo.training import Recipe, TrainingData, load_teacher, open_data, read_facts, recipe_for, train
+from suffice.zoo.training.networks import hints
+from suffice.zoo.training.weights import checkpoint_path, save_trained, weights_path
+
+ROW = (
+    "name",
+    "seed",
+    "accuracy",
+    "validation_accuracy",
+    "training_accuracy",
+    "parameters",
+    "seconds",
+    "data",
+    "recipe",
+)
+POLL = 2.0  # seconds between two looks for a teacher that another process is training
+
+
+@dataclass(frozen=True)
+class Run:
+    """One network with one seed."""
+
+    name: str
+    seed: int
+    distilled: bool
+    augmented: bool
+
+
+def planned(names: list[str], seeds: list[int], teacher: str, shard: tuple[int, int]) -> list[Run]:
+    """The runs of one shard: teachers first, those who learn from them last.
+
+    Every third run of all goes to the same one of three shards, so that shards are disjoint and about equally long.
+    """
+    runs = [Run(name, seed, *hints(name)) for seed in seeds for name in names]
+    order = sorted(runs, key=lambda run: (run.distilled, run.name != teacher))
+    return order[shard[0] :: shard[1]]
+
+
+def parsed_shard(text: str) -> tuple[int, int]:
+    """Read ``i/n``."""
+    try:
+        index, count = (int(part) for part in text.split("/"))
+    except ValueError:
+        raise OptionError(f"--shard is {text!r}; expected i/n, such as 0/3.") from None
+    if not 0 <= index < count:
+        raise OptionError(f"--shard is {text!r}; the first of three is 0/3, the last 2/3.")
+    return index, count
+
+
+def row_of(facts: dict[str, Any]) -> dict[str, Any]:
+    """The line of the table, from the facts beside the weights."""
+    return {key: facts[key] for key in ROW}
+
+
+def listed(table: Path) -> dict[tuple[str, int], dict[str, Any]]:
+    """The lines of the table by name and seed."""
+    rows = [json.loads(line) for line in table.read_text().splitlines()] if table.exists() else []
+    return {(row["name"], row["seed"]): row for row in rows}
+
+
+def append(table: Path, row: dict[str, Any]) -> None:
+    """Add a line to the table, in one piece: several processes write to it."""
+    with table.open("a") as file:
+        file.write(json.dumps(row) + "\n")
+
+
+def wait_for(path: Path, seconds: float) -> None:
+    """Wait for the weights of a teacher that another process is training."""
+    end = time.monotonic() + seconds
+    while not path.exists():
+        if time.monotonic() > end:
+            raise OptionError(
+                f"The teacher's weights {path} do not exist after {seconds / 60:.1f} minutes of waiting. Train the "
+                "teacher first, or add it to --names."
+            )
+        time.sleep(min(POLL, max(seconds, 0.01)))
+
+
+def run_one(run: Run, data: TrainingData, options: argparse.Namespace) -> dict[str, Any]:
+    """Train, save, and tell."""
+    teacher = None
+    if run.distilled and options.teacher != "none":
+        path = weights_path(options.out, options.teacher, run.seed)
+        wait_for(path, 60 * options.wait_minutes)
+        teacher = load_teacher(path, data.device)
+    recipe: Recipe = recipe_for(
+        photographs=data.photographs, augmented=run.augmented, steps=options.steps, batch=options.batch, lr=options.lr,
+        seed=run.seed, compile=options.compile or None, teacher=None if teacher is None else teacher.name,
+    )  # fmt: skip
+    checkpoint = checkpoint_path(options.out, run.name, run.seed)
+    trained = train(
+        run.name, data, recipe, teacher=teacher, checkpoint=checkpoint, resume=checkpoint.exists(),
+    )  # fmt: skip
+    path = weights_path(options.out, run.name, run.seed)
+    save_trained(trained, path)
+    if checkpoint.exists():
+        checkpoint.unlink()
+        checkpoint.parent.rmdir()
+    return row_of(read_facts(path))
+
+
+def train_all(runs: list[Run], data: TrainingData, options: argparse.Namespace, began: float) -> list[str]:
+    """Do the runs that are not done yet, as long as there is time; return what failed and why."""
+    table = options.out / "table.jsonl"
+    failed: list[str] = []
+    longest = 0.0
+    for number, run in enumerate(runs, start=1):
+        path = weights_path(options.out, run.name, run.seed)
+        if path.exists():
+            if (run.name, run.seed) not in listed(table):  # stopped between the weights and the line
+                append(table, row_of(read_facts(path)))
+            continue
+        spent = time.monotonic() - began
+        if options.max_minutes is not None and spent + longest > 60 * options.max_minutes:
+            print(f"Stopped before {run.name}, seed {run.seed}: {spent / 60:.1f} minutes are spent.", flush=True)
+            break
+        start = time.monotonic()
+        try:
+            row = run_one(run, data, options)
+        except SufficeError as error:
+            failed.append(f"{run.name}, seed {run.seed}: {error}")
+            print(f"[{number}/{len(runs)}] FAILED {failed[-1]}", flush=True)
+            continue
+        append(table, row)
+        longest = max(longest, time.monotonic() - start)
+        print(
+            f"[{number}/{len(runs)}] {run.name:16} seed {run.seed}  accuracy {row['accuracy']:.4f}  "
+            f"train {row['training_accuracy']:.4f}  {row['parameters']:,} parameters  {row['seconds']:.1f} s",
+            flush=True,
+        )
+        torch.compiler.reset()
+    return failed
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options."""
+    made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument("--names", default="all", help="architectures, separated by commas")
+    made.add_argument("--seeds", default="0,1,2")
+    made.add_argument("--out", type=Path, required=True)
+    made.add_argument("--steps", type=int, default=None)
+    made.add_argument("--batch", type=int, default=None)
+    made.add_argument("--lr", type=float, default=None)
+    made.add_argument("--images", type=int, default=None, help="training images")
+    made.add_argument("--data", default="scenes")
+    made.add_argument("--validation", default=None)
+    made.add_argument("--size", type=int, default=None)
+    made.add_argument("--teacher", default="resnet", help="teacher of the distilled networks, or none")
+    made.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    made.add_argument("--compile", action="store_true")
+    made.add_argument("--max-minutes", type=float, default=None)
+    made.add_argument("--wait-minutes", type=float, default=10.0, help="longest wait for a teacher of another shard")
+    made.add_argument("--shard", default="0/1", help="i/n: this process does every n-th run, from the i-th")
+    return made
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Train what the options say; 1 if a run failed."""
+    began = time.monotonic()
+    options = parser().parse_args(arguments)
+    from suffice.zoo.architectures import ARCHITECTURES
+
+    names = list(ARCHITECTURES) if options.names == "all" else options.names.split(",")
+    seeds = [int(seed) for seed in options.seeds.split(",")]
+    try:
+        runs = planned(names, seeds, options.teacher, parsed_shard(options.shard))
+        options.out.mkdir(parents=True, exist_ok=True)
+        data = open_data(
+            options.data, validation=options.validation, size=options.size, images=options.images,
+            device=options.device,
+        )  # fmt: skip
+        print(
+            f"{len(runs)} runs on {len(data.train):,} images, ready after {time.monotonic() - began:.1f} s", flush=True
+        )
+        failed = train_all(runs, data, options, began)
+    except SufficeError as error:
+        print(f"Error: {error}", file=sys.stderr)
+        return 2
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

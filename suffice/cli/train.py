@@ -1,0 +1,216 @@
+"""``suffice train``: train a small network on scenes or on your own images."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from suffice.cli import output
+from suffice.cli.options import AsJson, Device
+from suffice.errors import CheckpointError, OptionError
+
+if TYPE_CHECKING:
+    import torch
+
+    from suffice.zoo.training import Progress, Teacher, Trained
+
+EXAMPLES = """
+Examples:
+
+[green]suffice train resnet --out trained[/green]
+
+[green]suffice train deit-distilled --teacher resnet --out trained[/green]
+
+[green]suffice train timm/resnet10t --data photos/train --validation photos/val --size 64 --epochs 30[/green]
+
+[green]suffice train resnet --permute-labels --images 2000 --steps 3000[/green]
+"""
+
+PERMUTED_IMAGES = 2_000  # so few can be learnt by heart in a minute
+LEARNT = 0.95  # training accuracy from which permuted labels count as learnt
+COLUMNS = ("step", "loss", "train acc", "val acc", "images/s", "left")
+
+
+def train(
+    name: Annotated[str, typer.Argument(help="Architecture of the zoo, or timm/NAME.")],
+    data: Annotated[
+        str, typer.Option(help="scenes, a folder with one sub-folder per class, or a.npz,b.npz")
+    ] = "scenes",
+    validation: Annotated[str | None, typer.Option(help="Folder or .npz; default: every tenth image.")] = None,
+    size: Annotated[int | None, typer.Option(min=8, help="Pixels a side.  [default: 56 scenes, 64 others]")] = None,
+    images: Annotated[int | None, typer.Option(min=2, help="Use so many training images.")] = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="Number of batches; goes before --epochs.")] = None,
+    epochs: Annotated[float | None, typer.Option(help="Passes.  [default: 4 scenes, 30 others]")] = None,
+    batch: Annotated[int | None, typer.Option(min=1, help="Images in a batch.  [default: 512]")] = None,
+    lr: Annotated[float | None, typer.Option(help="Highest learning rate.  [default: 0.002]")] = None,
+    smoothing: Annotated[float | None, typer.Option(help="Label smoothing.")] = None,
+    mixup: Annotated[float | None, typer.Option(help="Mix images; 0.2 is usual.")] = None,
+    erase: Annotated[float | None, typer.Option(help="Probability of random erasing.")] = None,
+    ema: Annotated[float | None, typer.Option(help="Keep a moving average of the weights, such as 0.999.")] = None,
+    teacher: Annotated[
+        str | None, typer.Option(help="Trained weights, a name in --out, or none.  [default for distilled: resnet]")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of weights, order and augmentation.")] = 0,
+    permute_labels: Annotated[bool, typer.Option("--permute-labels", help="Shuffle the training labels.")] = False,
+    device: Device = None,
+    compile: Annotated[bool, typer.Option("--compile", help="Compile the model with torch.compile.")] = False,
+    out: Annotated[Path, typer.Option(help="Folder for weights and checkpoints.")] = Path("trained"),
+    checkpoint_every: Annotated[int, typer.Option(min=1, help="Steps between two checkpoints.")] = 500,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where the same command was stopped.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Train a network and write its weights, with all facts about it, to OUT/NAME-seedN.safetensors.
+
+    Ctrl-C saves the state; the same command with --resume goes on. --permute-labels shuffles the labels of the training
+    images (by default of 2,000, which can be learnt by heart), for the data randomisation check of explanations.
+    """
+    from suffice.vision.models import default_device
+    from suffice.zoo.training import open_data, recipe_for, save_trained
+    from suffice.zoo.training import train as train_network
+    from suffice.zoo.training.networks import hints
+    from suffice.zoo.training.weights import checkpoint_path, facts_of, weights_path
+
+    distilled, modern = hints(name)
+    run = f"{name}-permuted" if permute_labels else name
+    checkpoint, weights = checkpoint_path(out, run, seed), weights_path(out, run, seed)
+    if checkpoint.exists() and not resume:
+        raise OptionError(
+            f"{checkpoint} holds an unfinished run of {run}. Go on with --resume, remove it, or choose another --out."
+        )
+    if resume and not checkpoint.exists():
+        raise CheckpointError(f"There is nothing to resume: {checkpoint} does not exist. Start without --resume.")
+    where = _device(device, default_device)
+    learnt_from = _teacher(teacher or ("resnet" if distilled and not permute_labels else "none"), out, seed, where)
+    if permute_labels and images is None:
+        images = PERMUTED_IMAGES
+
+    with output.progress("Preparing images") as on_images:
+        prepared = open_data(data, validation=validation, size=size, images=images, device=where, on_progress=on_images)
+    recipe = recipe_for(
+        photographs=prepared.photographs, augmented=modern, steps=steps, epochs=epochs, batch=batch, lr=lr,
+        smoothing=smoothing, mixup=mixup, erase=erase, ema=ema, seed=seed, permute_labels=permute_labels or None,
+        compile=compile or None, teacher=None if learnt_from is None else learnt_from.name,
+    )  # fmt: skip
+    try:
+        with _live_table(f"{run}, seed {seed}, {len(prepared.train):,} images") as on_progress:
+            trained = train_network(
+                name, prepared, recipe, teacher=learnt_from, checkpoint=checkpoint, checkpoint_every=checkpoint_every,
+                resume=resume, on_progress=on_progress,
+            )  # fmt: skip
+    except KeyboardInterrupt:
+        if checkpoint.exists():
+            output.note(f"Stopped; the state is in {checkpoint}. Go on with:\n  {_command_to_resume()}")
+        raise typer.Exit(130) from None
+    save_trained(trained, weights)
+    with contextlib.suppress(OSError):  # only tidying: the weights are safe
+        checkpoint.unlink(missing_ok=True)
+        checkpoint.parent.rmdir()
+    if as_json:
+        history = [vars(row) for row in trained.history]
+        output.print_json({**facts_of(trained), "history": history, "weights": str(weights)})
+    else:
+        _print(trained, weights)
+    if permute_labels and trained.training_accuracy < LEARNT:
+        output.note(
+            f"The permuted labels were not learnt: training accuracy {trained.training_accuracy:.1%}. Give more "
+            "--steps, or fewer --images."
+        )
+
+
+def _print(trained: Trained, weights: Path) -> None:
+    test = [] if trained.test_accuracy is None else [("test accuracy", f"{trained.test_accuracy:.2%}")]
+    rows = [
+        *test,
+        ("validation accuracy", f"{trained.validation_accuracy:.2%}"),
+        ("training accuracy", f"{trained.training_accuracy:.2%}"),
+        ("parameters", f"{trained.parameters:,}"),
+        ("seconds", f"{trained.seconds:.1f}"),
+        ("weights", weights),
+    ]
+    output.print_table(f"{trained.name} on {trained.data}", ("quantity", "value"), rows)
+
+
+def _device(asked: str | None, default: Callable[[], torch.device]) -> torch.device:
+    import torch
+
+    if asked is None:
+        return default()
+    try:
+        return torch.empty(0, device=asked).device
+    except (RuntimeError, AssertionError) as error:
+        first = str(error).splitlines()[0]
+        raise OptionError(f"--device is {asked!r}, which cannot be used here: {first}") from error
+
+
+def _teacher(asked: str, out: Path, seed: int, device: torch.device) -> Teacher | None:
+    """The teacher that --teacher names: a file, or a network that was trained into the same folder."""
+    from suffice.zoo.training import load_teacher
+    from suffice.zoo.training.weights import weights_path
+
+    if asked == "none":
+        return None
+    path = Path(asked) if asked.endswith(".safetensors") else weights_path(out, asked, seed)
+    if not path.is_file():
+        how = (
+            ""
+            if asked.endswith(".safetensors")
+            else f" Train it first: suffice train {asked} --seed {seed} --out {out}."
+        )
+        raise OptionError(
+            f"The teacher's weights {path} do not exist.{how} Or give --teacher FILE.safetensors, or --teacher none."
+        )
+    return load_teacher(path, device)
+
+
+def _command_to_resume() -> str:
+    arguments = [a for a in sys.argv[1:] if a != "--resume"]
+    return shlex.join(["suffice", *arguments, "--resume"])
+
+
+def _cells(row: Progress) -> tuple[str, ...]:
+    validation = "" if row.validation is None else f"{row.validation:.1%}"
+    left = f"{row.remaining // 60:.0f}:{row.remaining % 60:02.0f}"
+    return f"{row.step}/{row.steps}", f"{row.loss:.4f}", f"{row.accuracy:.1%}", validation, f"{row.rate:,.0f}", left
+
+
+@contextlib.contextmanager
+def _live_table(title: str) -> Iterator[Callable[[Progress], None]]:
+    """Show a run on standard error: a table that grows on a terminal, one line per row when piped."""
+    from rich.live import Live
+    from rich.table import Table
+
+    if not output.stderr.is_terminal:
+        print(*COLUMNS, sep="\t", file=sys.stderr)
+
+        def line(row: Progress) -> None:
+            if row.validation is not None:
+                print(*_cells(row), sep="\t", file=sys.stderr, flush=True)
+
+        yield line
+        return
+    rows: list[Progress] = []
+
+    def drawn(current: Progress | None = None) -> Any:
+        table = Table(title=title, title_justify="left", title_style="bold", header_style="bold", box=None)
+        for column in COLUMNS:
+            table.add_column(column, justify="right")
+        for row in rows:
+            table.add_row(*_cells(row))
+        if current is not None:
+            table.add_row(*_cells(current), style="dim")
+        return table
+
+    with Live(drawn(), console=output.stderr, auto_refresh=False) as live:
+
+        def update(row: Progress) -> None:
+            if row.validation is not None:
+                rows.append(row)
+            live.update(drawn(None if row.validation is not None else row), refresh=True)
+
+        yield update

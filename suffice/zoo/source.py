@@ -1,0 +1,64 @@
+"""The trained networks by name: ``zoo/…``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from suffice.errors import UnknownModel
+from suffice.vision.build import split_options
+from suffice.vision.checkpoints import load_checkpoint
+from suffice.vision.classifier import Classifier
+from suffice.vision.models import ModelEntry, Source, closest
+from suffice.zoo.architectures import ARCHITECTURES, build
+from suffice.zoo.scenes import CLASSES, SIZE
+from suffice.zoo.training.data import TrainingData
+
+WEIGHTS = Path(__file__).parent / "weights"
+
+
+def build_classifier(name: str, *, pretrained: bool, checkpoint: str | Path | None, **options: Any) -> Classifier:
+    """Make a classifier from the name of a network of the zoo; see :func:`suffice.load`."""
+    if name not in ARCHITECTURES:
+        raise UnknownModel(f"The zoo has no network {name!r}. {closest(name, ARCHITECTURES, 'zoo')}")
+    own, others = split_options(options)
+    module = build(name, **others)
+    if checkpoint is not None:
+        load_checkpoint(module, checkpoint)
+    elif pretrained:
+        if name not in table():
+            raise UnknownModel(
+                f"The zoo has no trained weights of {name} yet. Train it with: suffice train {name}, and give them as "
+                "checkpoint=; or write pretrained=False for random ones."
+            )
+        load_checkpoint(module, WEIGHTS / f"{name}.safetensors")
+    described: dict[str, Any] = {
+        "size": others.get("size", SIZE),
+        "mean": TrainingData.mean,
+        "std": TrainingData.std,
+        "labels": CLASSES if others.get("num_classes", len(CLASSES)) == len(CLASSES) else None,
+        "name": f"zoo/{name}",
+        "family": ARCHITECTURES[name].family,
+    }
+    return Classifier(module.eval(), **{**described, **own})
+
+
+def entries() -> Iterator[ModelEntry]:
+    """All networks of the zoo, with accuracy and parameters of those that are trained."""
+    for name, architecture in ARCHITECTURES.items():
+        known = table().get(name)
+        facts = () if known is None else (("accuracy", known["accuracy"]), ("parameters", known["parameters"]))
+        yield ModelEntry(name, architecture.family, known is not None, facts)
+
+
+@cache
+def table() -> dict[str, dict[str, Any]]:
+    """What is known about the shipped weights, by name of the network."""
+    file = WEIGHTS / "table.json"
+    return {row["name"]: row for row in json.loads(file.read_text(encoding="utf-8"))} if file.exists() else {}
+
+
+SOURCE = Source(build_classifier, entries, "small networks trained on scenes; they come with the package")

@@ -1,0 +1,143 @@
+"""Augmentation of whole batches on the device: no loop over images, everything random from one generator.
+
+All work on pixels in [0, 1] before normalisation, so that a teacher with another normalisation sees the same images.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Generator, Tensor
+
+from suffice.zoo.training.recipe import Recipe
+
+ERASED_AREA = (0.02, 0.25)  # share of the image
+ERASED_ASPECT = (0.3, 1 / 0.3)  # height over width
+
+
+def augmented(pixels: Tensor, recipe: Recipe, colour: Tensor, generator: Generator) -> Tensor:
+    """All that a recipe does to single images.
+
+    Args:
+        pixels: uint8 [B, 3, H, W].
+        recipe: Says what to do.
+        colour: What erased rectangles get, float [3] in [0, 1].
+        generator: On the device of the pixels.
+
+    Returns:
+        float32 [B, 3, H, W] in [0, 1].
+    """
+    if recipe.crop:
+        pixels = shift(pixels, recipe.crop, generator)
+    if recipe.flip:
+        pixels = flip(pixels, generator)
+    images = pixels.float() / 255
+    if recipe.jitter:
+        images = jitter(images, recipe.jitter, generator)
+    if recipe.erase:
+        images = erase(images, recipe.erase, colour, generator)
+    return images
+
+
+def shift(pixels: Tensor, most: int, generator: Generator) -> Tensor:
+    """Move each image by up to so many pixels in each direction; what comes in is a reflection of the border.
+
+    Args:
+        pixels: [B, 3, H, W], any type.
+        most: Pixels; below the height and width.
+        generator: On the same device.
+    """
+    batch, channels, height, width = pixels.shape
+    device = pixels.device
+    rows, columns = (
+        _reflected(
+            torch.randint(-most, most + 1, (batch, 1), generator=generator, device=device)
+            + torch.arange(length, device=device),
+            length,
+        )
+        for length in (height, width)
+    )
+    images = torch.arange(batch, device=device).view(-1, 1, 1, 1)
+    planes = torch.arange(channels, device=device).view(1, -1, 1, 1)
+    return pixels[images, planes, rows.view(batch, 1, height, 1), columns.view(batch, 1, 1, width)]
+
+
+def _reflected(position: Tensor, length: int) -> Tensor:
+    """Positions outside 0 … length - 1 thrown back at the borders, which are not repeated."""
+    return (length - 1) - ((length - 1) - position.abs()).abs()
+
+
+def flip(pixels: Tensor, generator: Generator) -> Tensor:
+    """Mirror each image of [B, 3, H, W] left to right with probability one half."""
+    turned = torch.rand(len(pixels), 1, 1, 1, generator=generator, device=pixels.device) < 0.5
+    return torch.where(turned, pixels.flip(-1), pixels)
+
+
+def jitter(images: Tensor, strength: float, generator: Generator) -> Tensor:
+    """Multiply the brightness of each image, then its contrast around its own mean, by up to 1 ± strength."""
+    draws = torch.rand(2, len(images), 1, 1, 1, generator=generator, device=images.device)
+    bright, contrast = 1 + strength * (2 * draws - 1)
+    images = images * bright
+    centre = images.mean((1, 2, 3), keepdim=True)
+    return ((images - centre) * contrast + centre).clamp(0, 1)
+
+
+def erase(images: Tensor, probability: float, colour: Tensor, generator: Generator) -> Tensor:
+    """Paint over one rectangle of each image with a plain colour.
+
+    Args:
+        images: float [B, 3, H, W].
+        probability: Of an image to be painted on.
+        colour: Of the rectangle, float [3], on the same device.
+        generator: On the same device.
+
+    Returns:
+        New images. A rectangle covers 2 to 25 % of an image, or less where it would stick out.
+    """
+    batch, _, height, width = images.shape
+    device = images.device
+    draws = torch.rand(5, batch, generator=generator, device=device)
+    area = ERASED_AREA[0] + (ERASED_AREA[1] - ERASED_AREA[0]) * draws[0]
+    low, high = ERASED_ASPECT
+    aspect = low * (high / low) ** draws[1]
+    tall = (height * (area * aspect).sqrt()).round().clamp(1, height)
+    wide = (width * (area / aspect).sqrt()).round().clamp(1, width)
+    top = (draws[2] * (height - tall + 1)).floor()
+    left = (draws[3] * (width - wide + 1)).floor()
+    y = torch.arange(height, device=device)
+    x = torch.arange(width, device=device)
+    rows = (y >= top[:, None]) & (y < (top + tall)[:, None])
+    columns = (x >= left[:, None]) & (x < (left + wide)[:, None])
+    chosen = draws[4] < probability
+    inside = rows[:, None, :, None] & columns[:, None, None, :] & chosen[:, None, None, None]
+    return torch.where(inside, colour.view(-1, 1, 1), images)
+
+
+def smooth(labels: Tensor, classes: int, smoothing: float) -> Tensor:
+    """Targets [B, K] from labels [B]: ``smoothing`` is spread evenly over all classes, the rest is on the label.
+
+    Example:
+        >>> smooth(torch.tensor([1]), 4, 0.2)
+        tensor([[0.0500, 0.8500, 0.0500, 0.0500]])
+    """
+    spread = smoothing / classes
+    targets = torch.full((len(labels), classes), spread, device=labels.device)
+    return targets.scatter_(1, labels[:, None], 1 - smoothing + spread)
+
+
+def mix(images: Tensor, targets: Tensor, share: float) -> tuple[Tensor, Tensor]:
+    """Mix each image with its opposite in the batch, and their targets alike.
+
+    Args:
+        images: [B, 3, H, W].
+        targets: [B, K].
+        share: How much of its own an image keeps.
+
+    Returns:
+        Images and targets, mixed.
+
+    Example:
+        >>> mix(torch.zeros(2, 3, 1, 1), torch.eye(2), 0.75)[1]
+        tensor([[0.7500, 0.2500],
+                [0.2500, 0.7500]])
+    """
+    return images.flip(0).lerp(images, share), targets.flip(0).lerp(targets, share)

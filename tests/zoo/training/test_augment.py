@@ -1,0 +1,114 @@
+import pytest
+import torch
+from torch.nn import functional as F
+
+from suffice.zoo.training import Recipe
+from suffice.zoo.training.augment import augmented, erase, flip, jitter, mix, shift, smooth
+from suffice.zoo.training.data import Normalise, mean_and_std
+from suffice.zoo.training.distill import cross_entropy, distillation_loss
+
+BLACK = torch.zeros(3)
+
+
+def chance(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def test_without_options_nothing_changes():
+    pixels = torch.randint(0, 256, (4, 3, 6, 6), dtype=torch.uint8)
+    assert torch.equal(augmented(pixels, Recipe(), BLACK, chance()), pixels / 255)
+
+
+def test_smoothing_by_hand_and_as_torch_does_it():
+    labels = torch.tensor([2, 0])
+    targets = smooth(labels, 5, 0.1)
+    assert targets[0].tolist() == pytest.approx([0.02, 0.02, 0.92, 0.02, 0.02])
+    assert targets.sum(1).tolist() == pytest.approx([1, 1])
+    logits = torch.randn(2, 5)
+    assert cross_entropy(logits, targets).item() == pytest.approx(
+        F.cross_entropy(logits, labels, label_smoothing=0.1).item(), rel=1e-6
+    )
+
+
+def test_mixing_by_hand():
+    images = torch.tensor([0.0, 0.4, 1.0]).view(3, 1, 1, 1).expand(3, 3, 2, 2)
+    mixed, targets = mix(images, torch.eye(3), 0.75)
+    assert mixed[:, 0, 0, 0].tolist() == pytest.approx([0.25, 0.4, 0.75])
+    assert targets.tolist() == [[0.75, 0, 0.25], [0, 1, 0], [0.25, 0, 0.75]]
+
+
+def test_a_shift_moves_whole_images_and_reflects():
+    pixels = torch.arange(5 * 5, dtype=torch.uint8).view(1, 1, 5, 5).expand(60, 3, 5, 5)
+    padded = F.pad(pixels[:1].float(), (2, 2, 2, 2), mode="reflect").byte()[0]
+    windows = {(y, x): padded[:, y : y + 5, x : x + 5] for y in range(5) for x in range(5)}
+    moved = shift(pixels, 2, chance())
+    places = [next(k for k, w in windows.items() if torch.equal(w, image)) for image in moved]
+    assert {y for y, _ in places} == {x for _, x in places} == set(range(5))
+    assert len(set(places)) > 12
+
+
+def test_a_flip_mirrors_about_half():
+    pixels = torch.arange(400 * 3 * 2 * 3).view(400, 3, 2, 3)
+    flipped = flip(pixels, chance())
+    turned = (flipped == pixels.flip(-1)).flatten(1).all(1)
+    kept = (flipped == pixels).flatten(1).all(1)
+    assert bool((turned ^ kept).all())
+    assert 150 < int(turned.sum()) < 250
+
+
+def test_erasing_paints_one_rectangle_on_the_right_share_of_images():
+    images = torch.rand(600, 3, 20, 20) + 1
+    erased = erase(images, 0.25, torch.tensor([0.1, 0.2, 0.3]), chance())
+    changed = (erased != images).all(1)
+    share = changed.flatten(1).any(1).double().mean()
+    assert 0.19 < share < 0.31
+    areas = []
+    for image, mask in zip(erased, changed, strict=True):
+        if not mask.any():
+            continue
+        rows, columns = mask.any(1).nonzero().flatten(), mask.any(0).nonzero().flatten()
+        box = mask[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+        assert bool(box.all())
+        assert image[:, rows[0], columns[0]].tolist() == pytest.approx([0.1, 0.2, 0.3])
+        areas.append(box.numel() / 400)
+    assert max(areas) < 0.30
+    assert min(areas) < 0.05
+    assert 0.09 < sum(areas) / len(areas) < 0.18
+    assert torch.equal(erase(images, 0.0, BLACK, chance()), images)
+
+
+def test_jitter_keeps_the_range_and_one_factor_an_image():
+    images = torch.full((50, 3, 4, 4), 0.5)
+    jittered = jitter(images, 0.2, chance())
+    levels = jittered[:, 0, 0, 0]
+    assert bool((jittered == levels.view(-1, 1, 1, 1)).all())  # an even image has no contrast to change
+    assert 0.4 <= float(levels.min()) < 0.43
+    assert 0.57 < float(levels.max()) <= 0.6
+    assert float(jitter(torch.rand(50, 3, 4, 4), 0.9, chance()).max()) <= 1
+
+
+def test_hard_distillation_is_cross_entropy_with_the_teachers_decision():
+    student, teacher = torch.randn(4, 3), torch.randn(4, 3)
+    assert distillation_loss(student, teacher, Recipe()).item() == pytest.approx(
+        -student.log_softmax(1)[range(4), teacher.argmax(1)].mean().item(), rel=1e-6
+    )
+
+
+def test_soft_distillation_by_hand():
+    student, teacher = torch.randn(4, 3, dtype=torch.float64), torch.randn(4, 3, dtype=torch.float64)
+    p, q = (teacher / 2).softmax(1), (student / 2).softmax(1)
+    by_hand = 4 * (p * (p / q).log()).sum(1).mean()
+    found = distillation_loss(student, teacher, Recipe(distillation="soft", temperature=2.0))
+    assert found.item() == pytest.approx(by_hand.item(), rel=1e-5)
+
+
+def test_normalisation_and_its_numbers():
+    pixels = torch.randint(0, 256, (50, 3, 9, 7), dtype=torch.uint8)
+    pixels[:, 1] //= 2
+    mean, std = mean_and_std(pixels)
+    values = (pixels.double() / 255).transpose(0, 1).flatten(1)
+    assert mean == pytest.approx(values.mean(1).tolist(), abs=6e-4)
+    assert std == pytest.approx(values.std(1, unbiased=False).tolist(), abs=6e-4)
+    done = Normalise(mean, std, "cpu")(pixels / 255).transpose(0, 1).flatten(1)
+    assert done.mean(1).tolist() == pytest.approx([0, 0, 0], abs=0.01)
+    assert mean_and_std(torch.zeros(2, 3, 4, 4, dtype=torch.uint8)) == ((0, 0, 0), (0.001, 0.001, 0.001))

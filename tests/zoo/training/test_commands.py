@@ -1,0 +1,180 @@
+"""The command and the script, on a folder of small images."""
+
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+import typer
+from PIL import Image
+from typer.testing import CliRunner
+
+from suffice.cli import train as command
+from suffice.errors import CheckpointError, OptionError
+from suffice.zoo.training import read_facts, trainer
+
+sys.path.insert(0, str(Path(__file__).parents[3]))
+from benchmarks import train_zoo
+
+QUICK = ("--size", "32", "--steps", "4", "--batch", "8", "--device", "cpu")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for number, name in enumerate(("dark", "light")):
+        (tmp_path / "photos" / name).mkdir(parents=True)
+        for i in range(10):
+            level = 200 * number + i
+            Image.new("RGB", (32, 32), (level,) * 3).save(tmp_path / "photos" / name / f"{i}.png")
+    return tmp_path / "photos"
+
+
+@pytest.fixture
+def run(tmp_path, folder):
+    app = typer.Typer()
+    app.command("train")(command.train)
+
+    def run(*arguments):
+        fixed = ("--data", folder, "--out", tmp_path / "out", *QUICK)
+        result = CliRunner().invoke(app, [str(a) for a in (*fixed, *arguments)])
+        if isinstance(result.exception, Exception):
+            raise result.exception
+        return result
+
+    return run
+
+
+def test_train_writes_weights_with_facts(run, tmp_path):
+    done = run("timm/resnet10t", "--seed", 3, "--json")
+    found = json.loads(done.stdout)
+    facts = read_facts(tmp_path / "out" / "timm-resnet10t-seed3.safetensors")
+    assert found["weights"].endswith("timm-resnet10t-seed3.safetensors")
+    assert facts["classes"] == ["dark", "light"]
+    assert facts["recipe"]["seed"] == 3
+    assert facts["recipe"]["flip"] is True  # photographs
+    assert facts["test_accuracy"] is None
+    assert facts["accuracy"] == facts["validation_accuracy"] == found["accuracy"]
+    lines = done.stderr.splitlines()
+    assert lines[0].split("\t") == list(command.COLUMNS)
+    assert [line.split("\t")[0] for line in lines[1:5]] == ["1/4", "2/4", "3/4", "4/4"]
+    assert not (tmp_path / "out" / "timm-resnet10t-seed3").exists()
+
+
+def test_permuted_labels_have_files_of_their_own_and_say_what_was_learnt(run, tmp_path):
+    done = run("timm/resnet10t", "--permute-labels", "--images", 18, "--lr", 1e-6)
+    assert (tmp_path / "out" / "timm-resnet10t-permuted-seed0.safetensors").exists()
+    assert "training accuracy" in done.stdout
+    assert "were not learnt" in done.stderr
+
+
+def test_interrupted_and_resumed(run, tmp_path, monkeypatch):
+    checkpoint = tmp_path / "out" / "timm-resnet10t-seed0" / "last.pt"
+    with pytest.raises(CheckpointError, match="nothing to resume"):
+        run("timm/resnet10t", "--resume")
+    monkeypatch.setattr(trainer, "finishing_steps", lambda: _pressed())
+    stopped = run("timm/resnet10t")
+    assert stopped.exit_code == 130
+    assert "--resume" in stopped.stderr
+    assert checkpoint.exists()
+    monkeypatch.undo()
+    with pytest.raises(OptionError, match="unfinished run"):
+        run("timm/resnet10t")
+    assert run("timm/resnet10t", "--resume").exit_code == 0
+    assert not checkpoint.exists()
+
+
+def _pressed():
+    import contextlib
+
+    return contextlib.nullcontext(lambda: True)
+
+
+def test_a_missing_teacher_or_device_is_said(run):
+    with pytest.raises(OptionError, match="Train it first: suffice train resnet"):
+        run("timm/resnet10t", "--teacher", "resnet")
+    with pytest.raises(OptionError, match="cannot be used here"):
+        run("timm/resnet10t", "--device", "cuda:99")
+
+
+def test_the_table_on_a_terminal(monkeypatch):
+    from rich.console import Console
+
+    from suffice.zoo.training import Progress
+
+    console = Console(file=open("/dev/null", "w"), force_terminal=True, record=True, width=100)  # noqa: SIM115
+    monkeypatch.setattr(command.output, "stderr", console)
+    with command._live_table("resnet") as update:
+        update(Progress(5, 10, 1.5, 0.25, None, 1000.0, 61.0))
+        update(Progress(10, 10, 0.5, 0.75, 0.5, 1000.0, 0.0))
+    shown = console.export_text()
+    assert "10/10" in shown
+    assert "75.0%" in shown
+    assert "1:01" in shown
+
+
+@pytest.fixture
+def script(folder, tmp_path, monkeypatch):
+    """The script on stand-ins: a network that others learn from, one that learns, and one more."""
+    from suffice.zoo.training import networks
+
+    roles = {"timm/resnet10t": (False, False), "student": (True, False), "third": (False, True)}
+    real = networks.build_network
+    monkeypatch.setattr(train_zoo, "hints", roles.__getitem__)
+
+    def build(name, **options):
+        return real("timm/resnet10t", **options)
+
+    monkeypatch.setattr("suffice.zoo.training.trainer.build_network", build)
+    monkeypatch.setitem(sys.modules, "suffice.zoo.architectures", SimpleNamespace(ARCHITECTURES=dict.fromkeys(roles)))
+    out = tmp_path / "zoo"
+
+    def script(*arguments):
+        fixed = ("--data", folder, "--out", out, "--teacher", "timm/resnet10t", *QUICK, *arguments)
+        return train_zoo.main([str(a) for a in fixed])
+
+    return script, out
+
+
+def rows(out):
+    return [json.loads(line) for line in (out / "table.jsonl").read_text().splitlines()]
+
+
+def test_the_script_trains_teachers_first_and_skips_what_is_there(script):
+    script, out = script
+    assert script("--names", "student,third,timm/resnet10t", "--seeds", "0") == 0
+    first = rows(out)
+    assert [row["name"] for row in first] == ["timm/resnet10t", "third", "student"]
+    assert first[2]["recipe"]["teacher"] == "timm/resnet10t"
+    assert first[1]["recipe"]["mixup"] > 0
+    assert set(first[0]) == set(train_zoo.ROW)
+    (out / "table.jsonl").write_text(json.dumps(first[0]) + "\n")
+    (out / "third-seed0.safetensors").unlink()
+    assert script("--names", "student,third,timm/resnet10t", "--seeds", "0") == 0
+    assert [row["name"] for row in rows(out)] == ["timm/resnet10t", "third", "student"]
+
+
+def test_the_script_stops_in_time_and_says_what_failed(script, capsys):
+    script, out = script
+    assert script("--max-minutes", "0", "--seeds", "0") == 0
+    assert not (out / "table.jsonl").exists()
+    assert "Stopped before" in capsys.readouterr().out
+    assert script("--names", "student", "--seeds", "0", "--wait-minutes", "0.001") == 1
+    assert "do not exist after" in capsys.readouterr().out
+    assert script("--shard", "3/3") == 2
+
+
+def test_shards_are_disjoint_and_complete(monkeypatch):
+    monkeypatch.setattr(train_zoo, "hints", lambda name: (name == "c", False))
+    whole = train_zoo.planned(["a", "b", "c"], [0, 1], "b", (0, 1))
+    parts = [train_zoo.planned(["a", "b", "c"], [0, 1], "b", (i, 4)) for i in range(4)]
+    assert sorted(map(str, whole)) == sorted(str(run) for part in parts for run in part)
+    assert [run.name for run in whole] == ["b", "b", "a", "a", "c", "c"]
+    assert max(map(len, parts)) - min(map(len, parts)) <= 1
+
+
+def test_nothing_of_torch_is_left_changed(run):
+    before = torch.get_rng_state()
+    run("timm/resnet10t")
+    assert torch.equal(before, torch.get_rng_state())
