@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import suffice
 
 project = "suffice"
@@ -16,7 +18,7 @@ extensions = [
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
 ]
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "_generated"]
 
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
@@ -36,3 +38,18 @@ copybutton_exclude = ".linenos, .gp, .go"
 
 html_theme = "furo"
 html_title = f"suffice {release}"
+
+
+def write_methods_table() -> None:
+    """The table of methods, from the methods themselves."""
+    lines = ["| method | what it shows | needs | options | reference |", "|---|---|---|---|---|"]
+    for method in suffice.methods().values():
+        options = ", ".join(f"`{key}={value!r}`" for key, value in method.options.items())
+        needs = ", ".join(method.needs) or "nothing"
+        lines.append(f"| `{method.name}` | {method.about} | {needs} | {options} | {method.reference} |")
+    file = Path(__file__).parent / "_generated" / "methods.md"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+write_methods_table()

@@ -3,9 +3,11 @@
 The rooms, from the street to the roof; each may use those before it:
 
 * :mod:`suffice.vision`: images and classifiers in, and the anatomy of models.
+* :mod:`suffice.zoo`: scenes with known truth, small networks trained on them, and their training.
 * :mod:`suffice.perturb`: grids and regions, baselines, masks, and the probe that scores masked images.
-* :mod:`suffice.attribute`: attribution methods; today the seed map of the search.
+* :mod:`suffice.attribute`: attribution methods; the room itself is called: ``suffice.attribute(net, images, "rise")``.
 * :mod:`suffice.evidence`: minimal sufficient explanations, sub-explanations, and the structured attention graph.
+* :mod:`suffice.present`: results as pictures and pages.
 * :mod:`suffice.cli`: the commands.
 * :mod:`suffice.testing`: oracle classifiers and conformance checks, for anyone who adds to the house.
 
@@ -22,6 +24,16 @@ from suffice.errors import SufficeError, SufficeWarning
 __version__ = "0.1.0.dev0"
 
 if TYPE_CHECKING:
+    from suffice.attribute import (
+        Attribution,
+        as_explain_func,
+        attribute,
+        from_cam,
+        from_captum,
+        from_function,
+        given_maps,
+    )
+    from suffice.attribute.method import methods
     from suffice.evidence import Evidence, EvidenceSet, find_evidence
     from suffice.perturb import Grid, Probe, baselines
     from suffice.vision import Classifier, Images, load, models, open_images
@@ -32,6 +44,13 @@ _ROOM_OF = {
     "load": "vision",
     "models": "vision",
     "open_images": "vision",
+    "Attribution": "attribute",
+    "as_explain_func": "attribute",
+    "from_cam": "attribute",
+    "from_captum": "attribute",
+    "from_function": "attribute",
+    "given_maps": "attribute",
+    "methods": "attribute.method",
     "Evidence": "evidence",
     "EvidenceSet": "evidence",
     "find_evidence": "evidence",
@@ -41,6 +60,7 @@ _ROOM_OF = {
 }
 
 __all__ = [
+    "Attribution",
     "Classifier",
     "Evidence",
     "EvidenceSet",
@@ -49,15 +69,24 @@ __all__ = [
     "Probe",
     "SufficeError",
     "SufficeWarning",
+    "as_explain_func",
+    "attribute",
     "baselines",
     "find_evidence",
+    "from_cam",
+    "from_captum",
+    "from_function",
+    "given_maps",
     "load",
+    "methods",
     "models",
     "open_images",
 ]
 
 
 def __getattr__(name: str) -> Any:
+    if name == "attribute":
+        return import_module("suffice.attribute")
     if name not in _ROOM_OF:
         raise AttributeError(f"module 'suffice' has no attribute {name!r}")
     value = getattr(import_module(f"suffice.{_ROOM_OF[name]}"), name)
@@ -66,4 +95,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(globals().keys() | _ROOM_OF.keys())
+    return sorted(globals().keys() | _ROOM_OF.keys() | {"attribute"})

@@ -1,4 +1,4 @@
-"""Gaussian noise that belongs to an image: the same in any batch, in any order, on every device."""
+"""Noise that belongs to an image: the same in any batch, in any order, on every device."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class ImageNoise:
     """
 
     def __init__(
-        self, deviations: Sequence[float], seeds: Sequence[int], size: tuple[int, int], device: torch.device
+        self, deviations: Sequence[float], seeds: Sequence[int] | Tensor, size: tuple[int, int], device: torch.device
     ) -> None:
         self.deviations = torch.tensor(deviations, device=device)[:, None, None]
-        self.seeds = torch.tensor(seeds, device=device)
+        self.seeds = torch.as_tensor(seeds, device=device)
         self.shape = (len(deviations), *size)
 
     def __call__(self, images: Tensor, draws: Tensor) -> Tensor:
@@ -60,19 +60,43 @@ def normal_noise(seeds: Tensor, draws: Tensor, shape: tuple[int, ...]) -> Tensor
         (False, True)
     """
     count = math.prod(shape)
-    pairs = -(-count // 2)
-    position = draws[:, None] * pairs + torch.arange(1, pairs + 1, device=seeds.device)
-    bits = position.mul_(_INCREMENT).add_(seeds[:, None])
-    for shift, factor in _FINALISER:
-        bits ^= _shifted(bits, shift)
-        bits *= factor
-    bits ^= _shifted(bits, 31)
-
+    bits = _random_bits(seeds, draws, -(-count // 2))
     # Box and Muller: two uniform numbers are the radius and the angle of two normal ones. The radius needs one above 0.
     radius = _shifted(bits, 40).add_(1).float().mul_(2**-24).log_().mul_(-2).sqrt_()
     angle = (bits >> 8).bitwise_and_(_24_BITS).float().mul_(2 * math.pi * 2**-24)
     both = torch.cat([radius * angle.cos(), radius * angle.sin()], dim=1)
     return both[:, :count].reshape(-1, *shape)
+
+
+def uniform_noise(seeds: Tensor, draws: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Uniform noise in [0, 1), a function of a seed and the number of the draw alone, the same on every device.
+
+    Args:
+        seeds: [B] int64.
+        draws: Which draw of that seed, [B] int64, 0 or more. Draws are only comparable for one shape.
+        shape: Of the noise for one image.
+
+    Returns:
+        [B, *shape] float32, on the device of ``seeds``.
+
+    Example:
+        >>> first = uniform_noise(torch.tensor([5]), torch.tensor([3]), (2, 2))
+        >>> torch.equal(first, uniform_noise(torch.tensor([6, 5]), torch.tensor([0, 3]), (2, 2))[1:])
+        True
+    """
+    bits = _random_bits(seeds, draws, math.prod(shape))
+    return _shifted(bits, 40).float().mul_(2**-24).reshape(-1, *shape)
+
+
+def _random_bits(seeds: Tensor, draws: Tensor, count: int) -> Tensor:
+    """64 random bits for each of ``count`` positions in each draw, [B, count] int64."""
+    position = draws[:, None] * count + torch.arange(1, count + 1, device=seeds.device)
+    bits = position.mul_(_INCREMENT).add_(seeds[:, None])
+    for shift, factor in _FINALISER:
+        bits ^= _shifted(bits, shift)
+        bits *= factor
+    bits ^= _shifted(bits, 31)
+    return bits
 
 
 def _shifted(bits: Tensor, by: int) -> Tensor:

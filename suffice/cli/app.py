@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import suffice
-from suffice.cli import bench, demo, evidence, models, predict
+from suffice.cli import bench, demo, evidence, explain, models, predict, train
 from suffice.cli.output import stderr
 from suffice.errors import SufficeError
 
@@ -38,7 +38,10 @@ def _options(
 app.command("demo", epilog=demo.EXAMPLES)(demo.demo)
 app.command("models", epilog=models.EXAMPLES)(models.models_command)
 app.command("predict", epilog=predict.EXAMPLES)(predict.predict)
+app.command("methods", epilog=explain.METHODS_EXAMPLES)(explain.methods_command)
+app.command("explain", epilog=explain.EXAMPLES)(explain.explain)
 app.command("evidence", epilog=evidence.EXAMPLES)(evidence.evidence)
+app.command("train", epilog=train.EXAMPLES)(train.train)
 app.add_typer(bench.app, name="bench")
 
 

@@ -7,7 +7,8 @@ import pytest
 import torch
 from torch import nn
 
-from suffice.attribute import i_gos, igos, seed_map
+from suffice.attribute import i_gos, seed_map
+from suffice.attribute.masking import line_search
 from suffice.attribute.noise import normal_noise
 from suffice.errors import OptionError, SufficeWarning
 from suffice.perturb import Grid, make_baseline
@@ -237,7 +238,7 @@ def test_memory_is_bounded_and_batches_change_nothing(net, images, batch_size):
 @pytest.mark.parametrize("at_once", [1, 3, 100])
 def test_trying_several_steps_at_once_finds_the_same_step(net, images, monkeypatch, at_once):
     expected = i_gos(net, images, size=7, steps=4, iterations=4, **MILD)
-    monkeypatch.setattr(igos, "TRIALS_AT_ONCE", at_once)
+    monkeypatch.setattr(line_search, "TRIALS_AT_ONCE", at_once)
     found = i_gos(net, images, size=7, steps=4, iterations=4, **MILD)
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
 

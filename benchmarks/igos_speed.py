@@ -1,0 +1,164 @@
+"""Seconds of iGOS++ an image: many images at once, against one image at a time.
+
+The slow side does what the published loop does: for each image alone, four integrated scores an iteration in four calls
+that keep their graphs, then back-tracking one step after the other, with the loss before the step computed again and
+noise drawn anew in every call.
+
+How often a line search shortens its step depends on the model, and with noise drawn anew also on luck, so the number of
+inputs is printed beside the time: ``inputs_per_second`` is the gain by batches alone. Random weights say little about
+the number of trials; with ``--real`` both sides work on a trained model.
+
+python benchmarks/igos_speed.py --images 64 --twin-images 4 --device cuda
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+import suffice
+from benchmarks.real_models import photographs, resnet50_v1, sharpened
+from suffice.attribute.masking.penalty import BilateralVariation
+from suffice.perturb import enlarge, make_baseline
+
+
+class OneAtATime:
+    """iGOS++ of one image, one call after the other."""
+
+    def __init__(self, net: suffice.Classifier, pixels: Tensor, *, steps: int, size: int) -> None:
+        self.net, self.steps, self.size = net, steps, size
+        self.x = net.normalise(pixels)
+        self.b = net.normalise(make_baseline("blur", pixels, mean=net.mean))
+        with torch.no_grad():
+            self.target = int(net(pixels).argmax())
+        self.variation = BilateralVariation(self.x, "asymmetric")
+        self.fractions = torch.arange(1, steps + 1, device=pixels.device).view(-1, 1, 1, 1) / steps
+
+    def integrated(self, image: Tensor, other: Tensor, mask: Tensor) -> Tensor:
+        part = self.fractions * mask
+        inputs = image * part + other * (1 - part)
+        scores = self.net.scores(self.net.logits(inputs + 0.2 * torch.randn_like(inputs)))
+        return scores[:, self.target].mean()
+
+    def enlarged(self, mask: Tensor) -> Tensor:
+        return enlarge(mask, self.net.size, "bilinear-corners")
+
+    def penalty(self, mask: Tensor) -> Tensor:
+        index = torch.zeros(1, dtype=torch.long, device=mask.device)
+        return ((1 - mask).abs().mean() + 20 * self.variation(index, mask)).sum()
+
+    def terms(self, d: Tensor, i: Tensor) -> list[Callable[[], Tensor]]:
+        both = self.enlarged(d) * self.enlarged(i)
+        return [
+            lambda: self.integrated(self.x, self.b, both),
+            lambda: -self.integrated(self.b, self.x, both),
+            lambda: self.integrated(self.x, self.b, self.enlarged(d)),
+            lambda: -self.integrated(self.b, self.x, self.enlarged(i)),
+        ]
+
+    @torch.no_grad()
+    def loss(self, d: Tensor, i: Tensor) -> float:
+        return float(sum(term() for term in self.terms(d, i)) + self.penalty(d * i))
+
+    def run(self, iterations: int) -> Tensor:
+        masks = [torch.ones(1, self.size, self.size, device=self.x.device) for _ in range(2)]
+        for _ in range(iterations):
+            leaves = [m.clone().requires_grad_() for m in masks]
+            gradients = list(torch.autograd.grad(self.penalty(leaves[0] * leaves[1]), leaves))
+            for term in self.terms(*leaves):
+                found = torch.autograd.grad(term() / 2, leaves, retain_graph=True, allow_unused=True)
+                gradients = [g if f is None else g + f for g, f in zip(gradients, found, strict=True)]
+            squared = float(sum(g.square().sum() for g in gradients))
+            before, step = self.loss(*masks), 1000.0
+            while step >= 1e-5:
+                tried = [(m - step * g).clamp(0, 1) for m, g in zip(masks, gradients, strict=True)]
+                if self.loss(*tried) <= before - step * 1e-4 * squared:
+                    break
+                step *= 0.2
+            masks = [(m - step * g).clamp(0, 1) for m, g in zip(masks, gradients, strict=True)]
+        return 1 - masks[0] * masks[1]
+
+
+def measure(net: suffice.Classifier, images: int, work: Callable[[], object]) -> dict[str, float]:
+    """Time of some work, and how many inputs the model got for it."""
+    inputs = {True: 0, False: 0}
+
+    def count(_: torch.nn.Module, given: tuple[Tensor, ...]) -> None:
+        inputs[torch.is_grad_enabled()] += len(given[0])
+
+    handle = net.module.register_forward_pre_hook(count)
+    start = time.perf_counter()
+    work()
+    if net.device.type == "cuda":
+        torch.cuda.synchronize()
+    seconds = time.perf_counter() - start
+    handle.remove()
+    return {
+        "images": images,
+        "seconds_per_image": seconds / images,
+        "inputs_with_gradient_per_image": inputs[True] / images,
+        "inputs_without_gradient_per_image": inputs[False] / images,
+        "inputs_per_second": sum(inputs.values()) / seconds,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", default="timm/resnet50", help="with random weights, made sure of random pictures")
+    parser.add_argument("--real", action="store_true", help="the original ResNet-50 with its weights, on photographs")
+    parser.add_argument("--images", type=int, default=16)
+    parser.add_argument("--twin-images", type=int, default=1)
+    parser.add_argument("--iterations", type=int, default=15)
+    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--size", type=int, default=28)
+    parser.add_argument("--batch", type=int, default=None, help="inputs per forward; default by device")
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    options = parser.parse_args()
+
+    if options.real:
+        net = resnet50_v1(options.device)
+        pixels = net.prepare(photographs()[: options.images])
+    else:
+        coarse = torch.rand(options.images, 3, 9, 9, generator=torch.Generator().manual_seed(0))
+        pixels = torch.nn.functional.interpolate(coarse, 224, mode="bicubic").clamp(0, 1).to(options.device)
+        net = sharpened(options.model, options.device, pixels)
+    net.module.eval().requires_grad_(False)
+
+    def ours(count: int = options.images, iterations: int = options.iterations) -> Tensor:
+        return suffice.attribute(
+            net,
+            pixels[:count],
+            "igos++",
+            steps=options.steps,
+            iterations=iterations,
+            size=options.size,
+            btv="asymmetric",
+            batch_size=options.batch or "auto",
+        ).maps
+
+    def theirs(iterations: int = options.iterations) -> None:
+        torch.manual_seed(0)
+        for index in range(options.twin_images):
+            OneAtATime(net, pixels[index : index + 1], steps=options.steps, size=options.size).run(iterations)
+
+    if options.device != "cpu":  # kernels are chosen and memory is taken at first use
+        ours(iterations=1)
+        theirs(iterations=1)
+    found = {
+        "model": net.name,
+        "device": torch.cuda.get_device_name() if options.device.startswith("cuda") else options.device,
+        "settings": {key: getattr(options, key) for key in ("iterations", "steps", "size", "batch")},
+        "many_at_once": measure(net, options.images, ours),
+        "one_at_a_time": measure(net, options.twin_images, theirs),
+    }
+    found["times_faster"] = found["one_at_a_time"]["seconds_per_image"] / found["many_at_once"]["seconds_per_image"]
+    print(json.dumps(found, indent=2))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,165 @@
+"""From a classifier, images and the name of a method to maps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from suffice.attribute.attribution import Attribution
+from suffice.attribute.method import Method, find_method, methods
+from suffice.attribute.task import Task
+from suffice.errors import OptionError
+from suffice.perturb.forwarder import Forwarder, Precision
+from suffice.vision import Classifier, open_images
+from suffice.vision.anatomy.preserve import preserved
+from suffice.vision.classifier import Targets, targets_of
+from suffice.vision.stream import Broken, stream
+
+# Forwards with gradients keep their activations, so fewer fit than without.
+GRADIENT_BATCH = {"cuda": 128, "cpu": 16}
+
+
+def attribute(
+    net: Classifier,
+    images: Any,
+    method: str | Method = "grad-cam",
+    targets: Targets = None,
+    *,
+    seed: int = 0,
+    batch_size: int | Literal["auto"] = "auto",
+    precision: Precision = "fp32",
+    compile: bool = False,
+    broken: Broken = "raise",
+    on_progress: Callable[[int, int], None] | None = None,
+    **options: Any,
+) -> Attribution:
+    """Say how much each place of each image matters for a class.
+
+    Args:
+        net: The classifier.
+        images: Anything that :func:`suffice.open_images` takes.
+        method: Name of the method; :func:`suffice.methods` lists them.
+        targets: The classes to explain: None (the predicted one), an index or label for all, or one per image.
+        seed: Seed of everything random; each image's own randomness depends on it and on the image alone.
+        batch_size: Inputs per forward, which bounds memory; halved when memory runs out.
+        precision: Of the model, for methods that need no gradients: ``"fp32"``, ``"bf16"`` or ``"fp16"``.
+        compile: Compile the model, for methods that need no gradients; worth it for long work on a GPU.
+        broken: ``"raise"`` the error of an image that cannot be read, or ``"skip"`` it and record it.
+        on_progress: Called with (images done, images in all).
+        **options: Options of the method.
+
+    Returns:
+        Maps, one an image, high = important, on the device of ``images`` where they are a tensor, else on the CPU.
+
+    Raises:
+        OptionError: The method does not fit the model, or an option is wrong; the message says what fits.
+
+    Example:
+        >>> from suffice.testing import WeightedSum
+        >>> oracle = WeightedSum({5: 1.0, 6: 1.0}, threshold=1.0, grid=4, link="smooth")  # looks at cells 5 and 6
+        >>> found = attribute(oracle.classifier(32), oracle.image(32), "gradient", targets=1)
+        >>> found.maps.shape, found.targets
+        (torch.Size([1, 32, 32]), tensor([1]))
+    """
+    chosen = method if isinstance(method, Method) else find_method(method)
+    chosen.check(options)
+    _check_fit(chosen, net)
+    forwarder = _forwarder(chosen, net, batch_size, precision, compile)
+    given = images.detach() if isinstance(images, Tensor) else images
+    opened = open_images(given)
+    targets_of(targets, (), len(opened))  # a wrong number of them is said at once
+    batches = stream(opened, net.geometry, batch_size=forwarder.batch_size, broken=broken)
+    maps, classes, confidences, rows = [], [], [], []
+    # Preserved here too, so that it need not be done for every batch.
+    with torch.inference_mode(False), torch.no_grad(), preserved(net.module, frozen=True):
+        for batch in batches:
+            index = batch.index.tolist()
+            own = targets_of(targets, index, len(opened))
+            pixels = batch.pixels.to(net.device)
+            scores = net.scores(net.logits(net.normalise(pixels)))
+            classes.append(net.targets(own, scores))
+            confidences.append(scores.gather(1, classes[-1][:, None])[:, 0])
+            ids = [opened[i].id for i in index]
+            maps.append(explain(chosen, net, pixels, classes[-1], ids, seed, forwarder, options))
+            rows += index
+            if on_progress is not None:
+                on_progress(rows[-1] + 1, len(opened))
+    if not maps:
+        raise OptionError("None of the images could be read.")
+    where = images.device if isinstance(images, Tensor) else torch.device("cpu")
+    found = [torch.cat(part).to(where) for part in (maps, classes, confidences)]
+    return Attribution(
+        maps=found[0],
+        targets=found[1],
+        confidences=found[2],
+        settings={
+            "method": chosen.name,
+            "options": {**chosen.options, **options},
+            "seed": seed,
+            "model": net.name,
+            "score": net.score,
+            "size": list(net.size),
+        },
+        names=[opened[i].name for i in rows],
+        labels=[net.labels[t] if net.labels else str(t) for t in found[1].tolist()],
+        skipped=tuple(batches.skipped),
+    )
+
+
+def explain(
+    method: Method,
+    net: Classifier,
+    pixels: Tensor,
+    targets: Tensor,
+    ids: Sequence[str],
+    seed: int,
+    forwarder: Forwarder,
+    options: Mapping[str, Any],
+) -> Tensor:
+    """Maps of one batch; where memory runs out, again with fewer inputs at once.
+
+    Args:
+        method: The method.
+        net: The classifier.
+        pixels: [B, 3, H, W], on its device.
+        targets: [B] int64.
+        ids: Identity of each image.
+        seed: The user's seed.
+        forwarder: Knows how many inputs fit.
+        options: Of the method.
+
+    Returns:
+        [B, h, w] float32, finite.
+    """
+    # Also under inference_mode, whose tensors could not be part of a gradient.
+    with torch.inference_mode(False), torch.no_grad(), preserved(net.module, frozen=True):
+        while True:
+            try:
+                maps = method.function(Task(net, pixels, targets, ids, seed, forwarder), **options)
+                break
+            except RuntimeError as error:
+                forwarder.make_room(error)
+    if maps.dim() != 3 or len(maps) != len(pixels):
+        raise OptionError(f"{method.name} returned {list(maps.shape)}; expected maps [{len(pixels)}, h, w].")
+    return torch.nan_to_num(maps.detach().float(), nan=0.0, posinf=0.0, neginf=0.0)
+
+
+def _check_fit(method: Method, net: Classifier) -> None:
+    reason = method.misfit(net)
+    if reason is not None:
+        fitting = ", ".join(m.name for m in methods().values() if m.misfit(net) is None)
+        raise OptionError(f"{method.name} does not fit {net.name}: {reason}. These fit: {fitting}.")
+
+
+def _forwarder(
+    method: Method, net: Classifier, batch_size: int | Literal["auto"], precision: Precision, compile: bool
+) -> Forwarder:
+    if "gradients" not in method.needs:
+        return Forwarder(net, batch_size=batch_size, precision=precision, compile=compile)
+    if precision != "fp32" or compile:
+        raise OptionError(f"{method.name} needs gradients and takes the model as it is: no precision=, no compile=.")
+    auto = GRADIENT_BATCH.get(net.device.type, 64)
+    return Forwarder(net, batch_size=auto if batch_size == "auto" else batch_size, channels_last=False)

@@ -1,0 +1,148 @@
+"""What a method is: a function over a batch of images, with the facts about it."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import entry_points
+from pkgutil import iter_modules
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from torch import Tensor
+
+from suffice.errors import AnatomyError, OptionError
+
+if TYPE_CHECKING:
+    from suffice.vision import Classifier
+
+Need = Literal["gradients", "feature maps", "tokens", "attention"]
+Function = TypeVar("Function", bound=Callable[..., Tensor])
+
+_methods: dict[str, Method] = {}
+_aliases: dict[str, str] = {}
+
+
+@dataclass(frozen=True)
+class Method:
+    """An attribution method and what is known about it.
+
+    Attributes:
+        name: By which users call it.
+        about: What it does, in one line.
+        reference: Where it was published.
+        needs: What it needs of a model: ``"gradients"``, ``"feature maps"``, ``"tokens"``, ``"attention"``, or nothing.
+        options: Its options with their defaults.
+        aliases: Other names.
+        function: ``function(task, **options)``, from a :class:`Task` to maps [B, h, w], high = important.
+    """
+
+    name: str
+    about: str
+    reference: str
+    needs: tuple[Need, ...]
+    options: Mapping[str, Any]
+    aliases: tuple[str, ...]
+    function: Callable[..., Tensor]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def misfit(self, net: Classifier) -> str | None:
+        """Why this method does not fit a model; None where it does."""
+        if not set(self.needs) & {"feature maps", "tokens", "attention"}:
+            return None
+        try:
+            anatomy = net.anatomy
+        except AnatomyError as error:
+            return f"its anatomy is not known ({error})"
+        if "tokens" in self.needs and anatomy.token_grid is None:
+            return "it has no tokens"
+        if "attention" in self.needs and not anatomy.attention:
+            return "no attention of it can be read"
+        return None
+
+    def check(self, options: Mapping[str, Any]) -> None:
+        """Raise an error that lists the options there are if one is unknown."""
+        for name in options:
+            if name not in self.options:
+                known = ", ".join(self.options) or "none"
+                raise OptionError(f"{self.name} has no option {name!r}; its options are {known}.")
+
+
+def method(
+    name: str, *, reference: str, needs: tuple[Need, ...] = (), aliases: tuple[str, ...] = ()
+) -> Callable[[Function], Function]:
+    """Declare a method; that is all it takes for it to appear in :func:`methods`, the command line and the tests.
+
+    The first line of the function's docstring says what it does; its keyword-only parameters are its options.
+
+    Args:
+        name: By which users call it.
+        reference: Where it was published.
+        needs: What it needs of a model.
+        aliases: Other names.
+
+    Returns:
+        A decorator that gives the function back as it was.
+
+    Example:
+        >>> @method("brightness", reference="nowhere")
+        ... def brightness(task, *, power: float = 1.0):
+        ...     \"\"\"Bright pixels.\"\"\"
+        ...     return task.pixels.mean(dim=1) ** power
+        >>> find_method("brightness").options["power"]
+        1.0
+        >>> forget_method("brightness")
+    """
+
+    def declare(function: Function) -> Function:
+        parameters = list(inspect.signature(function).parameters.values())[1:]
+        options = {p.name: p.default for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
+        if len(options) < len(parameters) or inspect.Parameter.empty in options.values():
+            raise OptionError(f"The options of {name} must be keyword-only and have defaults.")
+        about = (inspect.getdoc(function) or "").partition("\n")[0]
+        for key in (name, *aliases):
+            taken = _methods.get(_aliases.get(key, key))
+            if taken is not None and taken.function.__module__ != function.__module__:
+                raise OptionError(f"There is already a method {key!r}; choose another name.")
+        _methods[name] = Method(name, about, reference, needs, MappingProxyType(options), aliases, function)
+        _aliases.update(dict.fromkeys(aliases, name))
+        return function
+
+    return declare
+
+
+def forget_method(name: str) -> None:
+    """Take a method off the list."""
+    for alias in _methods.pop(name).aliases:
+        del _aliases[alias]
+
+
+def methods() -> dict[str, Method]:
+    """All methods by name: of this package, of others by entry points in the group ``suffice.methods``, and yours.
+
+    Example:
+        >>> methods()["integrated-gradients"].needs
+        ('gradients',)
+    """
+    package = import_module("suffice.attribute.methods")
+    for module in iter_modules(package.__path__, package.__name__ + "."):
+        import_module(module.name)
+    for entry in entry_points(group="suffice.methods"):
+        entry.load()
+    return dict(sorted(_methods.items()))
+
+
+def find_method(name: str) -> Method:
+    """A method by its name or an alias; an unknown name is an error that suggests close ones."""
+    known = methods()
+    found = known.get(_aliases.get(name, name))
+    if found is None:
+        near = difflib.get_close_matches(name, [*known, *_aliases], n=3)
+        hint = f"Did you mean {' or '.join(near)}?" if near else f"There are {', '.join(known)}."
+        raise OptionError(f"There is no method {name!r}. {hint}")
+    return found

@@ -1,0 +1,204 @@
+"""``suffice explain``: where in an image a model finds its reasons, and ``suffice methods``: by which methods."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from suffice.cli import output
+from suffice.cli.options import AsJson, Checkpoint, Device, ModelName, Precision, RandomWeights, Resize, load_model
+from suffice.errors import OptionError
+
+if TYPE_CHECKING:
+    from suffice.attribute import Attribution
+    from suffice.vision import Classifier, Images, Predictions
+
+EXAMPLES = """
+Examples:
+
+[green]suffice explain cat.jpg --model timm/deit_small_patch16_224 --method grad-cam,rise,igos++ --out maps[/green]
+
+[green]suffice explain cat-and-dog.jpg --model torchvision/resnet50 --target tabby --target beagle --out maps[/green]
+
+[green]suffice explain cat.jpg --model torchvision/resnet50 --method rise --option masks=1000 --out maps[/green]
+"""
+METHODS_EXAMPLES = """
+Examples:
+
+[green]suffice methods[/green]
+
+[green]suffice methods --model timm/swin_tiny_patch4_window7_224[/green]
+"""
+
+
+def explain(
+    images: Annotated[list[Path], typer.Argument(help="Image files, folders, or CSV/JSONL lists.")],
+    model: ModelName,
+    method: Annotated[str, typer.Option(help="Methods, separated by commas; see suffice methods.")] = "grad-cam",
+    target: Annotated[
+        list[str] | None, typer.Option(help="Class to explain, index or label; several draw one row each.")
+    ] = None,
+    top: Annotated[int, typer.Option(min=1, help="Predictions to show.")] = 3,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(help="Option of a method: NAME=VALUE, or METHOD.NAME=VALUE where several differ."),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for figures and maps.")] = Path("explanations"),
+    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+    checkpoint: Checkpoint = None,
+    random_weights: RandomWeights = False,
+    device: Device = None,
+    resize: Annotated[Resize | None, typer.Option(help="Overrule the weights' own resize rule.")] = None,
+    batch: Annotated[int | None, typer.Option(min=1, help="Inputs per forward.")] = None,
+    precision: Annotated[Precision, typer.Option(help="Of the model, for methods without gradients.")] = Precision.fp32,
+    as_json: AsJson = False,
+) -> None:
+    """Draw where each method says that the model finds its reasons, one figure an image, and keep the raw maps.
+
+    A figure has the image with its best predictions, and one overlay a method; with several targets, one row a class.
+    Raw maps are written as safetensors with a JSON file beside them, one for each method and target.
+    """
+    from suffice.attribute import attribute, find_method
+    from suffice.vision import open_images
+
+    opened = open_images(images[0] if len(images) == 1 else images)
+    chosen = [find_method(name.strip()) for name in method.split(",") if name.strip()]
+    if not chosen:
+        raise OptionError("--method names no method.")
+    options = _options(option or [], [m.name for m in chosen])
+    for one in chosen:
+        one.check(options[one.name])
+    net = load_model(model, checkpoint, random_weights, device, resize)
+    broken: Any = "raise" if len(opened) == 1 else "skip"
+    predictions = net.predict(opened, broken=broken)
+    readable = opened if not predictions.skipped else [opened[i] for i in predictions.index.tolist()]
+    out.mkdir(parents=True, exist_ok=True)
+    found: dict[str, dict[str, Attribution]] = {}  # by target as given, then by method
+    wishes: list[str | None] = list(target or [None])  # type: ignore[list-item]
+    for wanted in wishes:
+        row = found.setdefault(wanted or "", {})
+        for one in chosen:
+            with output.progress(one.name) as on_progress:
+                row[one.name] = attribute(
+                    net,
+                    readable,
+                    one,
+                    wanted,
+                    seed=seed,
+                    batch_size=batch or "auto",
+                    precision="fp32" if "gradients" in one.needs else precision.value,
+                    on_progress=on_progress,
+                    **options[one.name],
+                )
+            row[one.name].save(out / f"{one.name}{f'-{_as_file(wanted)}' if wanted else ''}.safetensors")
+    written = _draw(net, open_images(readable), predictions, found, top, out)
+    if as_json:
+        output.print_json({"model": net.name, "methods": [m.name for m in chosen], "figures": list(map(str, written))})
+    else:
+        rows = [
+            (name, attribution.labels[i], f"{float(attribution.confidences[i]):.3f}")
+            for row in found.values()
+            for attribution in list(row.values())[:1]
+            for i, name in enumerate(attribution.names)
+        ]
+        output.print_table(net.name, ("image", "explained", net.score), rows, right=(2,))
+        figures = f"{len(written)} figure{'s' if len(written) > 1 else ''}"
+        output.note(f"Written to {out}: {figures}, and the raw maps of {', '.join(m.name for m in chosen)}")
+    for skip in predictions.skipped:
+        output.note(f"Skipped {skip.name}: {skip.reason}")
+    if predictions.skipped:
+        raise typer.Exit(1)
+
+
+def methods_command(
+    model: Annotated[str | None, typer.Option("--model", "-m", help="Say which fit this model.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List attribution methods: what they do, what they need of a model, and their options."""
+    from suffice.attribute.method import methods
+
+    net = None if model is None else load_model(model, None, True, "cpu")
+    known = methods().values()
+    if as_json:
+        listed = [
+            {
+                "name": m.name, "about": m.about, "needs": m.needs, "options": dict(m.options), "aliases": m.aliases,
+                "reference": m.reference, **({} if net is None else {"misfit": m.misfit(net)}),
+            }
+            for m in known
+        ]  # fmt: skip
+        output.print_json(listed)
+        return
+    columns = ["method", "what it shows", "needs", "options"]
+    rows = [
+        [m.name, m.about, ", ".join(m.needs) or "nothing", ", ".join(f"{k}={v}" for k, v in m.options.items())]
+        for m in known
+    ]
+    if net is not None:
+        columns.insert(1, "fits")
+        for row, m in zip(rows, known, strict=True):
+            reason = m.misfit(net)
+            row.insert(1, "yes" if reason is None else f"no: {reason}")
+    output.print_table("", columns, rows)
+
+
+def _options(given: list[str], names: list[str]) -> dict[str, dict[str, Any]]:
+    """Options of each method from NAME=VALUE and METHOD.NAME=VALUE."""
+    options: dict[str, dict[str, Any]] = {name: {} for name in names}
+    for text in given:
+        key, sign, value = text.partition("=")
+        if not sign:
+            raise OptionError(f"--option {text!r}; expected NAME=VALUE, such as masks=1000.")
+        owner, dot, name = key.rpartition(".")
+        if dot and owner not in options:
+            raise OptionError(f"--option {text!r}: {owner!r} is not among the methods {', '.join(names)}.")
+        for method in [owner] if dot else names:
+            options[method][name] = _value(value)
+    return options
+
+
+def _value(text: str) -> Any:
+    """A number, truth value or nothing where the text is one, else the text."""
+    named = {"true": True, "false": False, "none": None}
+    if text.lower() in named:
+        return named[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _draw(
+    net: Classifier,
+    images: Images,
+    predictions: Predictions,
+    found: dict[str, dict[str, Attribution]],
+    top: int,
+    out: Path,
+) -> list[Path]:
+    from suffice.present import ClassRow, explanation_figure
+
+    best = predictions.top(top)
+    written = []
+    for number, picture in enumerate(images):
+        rows = []
+        for by_method in found.values():
+            any_one = next(iter(by_method.values()))
+            maps = {name: attribution.maps[number] for name, attribution in by_method.items()}
+            rows.append(ClassRow(any_one.labels[number], float(any_one.confidences[number]), maps))
+        said = [(label, score) for _, label, score in best[number]]
+        figure = explanation_figure(
+            net.geometry(picture.decode()), rows, title=Path(picture.name).name, model=net.name, top=said
+        )
+        path = out / f"{number:05d}-{_as_file(Path(picture.name).stem)}.svg"
+        path.write_text(figure, encoding="utf-8")
+        written.append(path)
+    return written
+
+
+def _as_file(text: str) -> str:
+    return "".join(c if c.isalnum() or c in "-_." else "-" for c in text)

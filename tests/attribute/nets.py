@@ -1,0 +1,33 @@
+"""Small real networks with random weights, for tests of methods."""
+
+import torch
+from torch import nn
+
+from suffice.vision import Classifier
+
+MEAN, STD = (0.4, 0.5, 0.6), (0.2, 0.25, 0.3)
+
+
+class SmallCNN(nn.Module):
+    """Two convolutions, the second's output a map of 8×8."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1, stride=2), nn.BatchNorm2d(8), nn.ReLU())
+        self.second = nn.Sequential(nn.Conv2d(8, 12, 3, padding=1, stride=2), nn.Tanh())
+        self.pool = nn.AdaptiveAvgPool2d(1)
+        self.head = nn.Sequential(nn.Linear(12, 16), nn.Tanh(), nn.Linear(16, 5))
+
+    def forward(self, x):
+        return self.head(self.pool(self.second(self.first(x))).flatten(1)) * 4
+
+
+def small_cnn(dtype=torch.float32, **options):
+    torch.manual_seed(0)
+    return Classifier(SmallCNN().to(dtype).eval(), size=32, mean=MEAN, std=STD, name="small-cnn", **options)
+
+
+def pictures(count=3, size=32, seed=1):
+    """Smooth random pixels, [N, 3, size, size] in [0, 1]."""
+    noise = torch.rand(count, 3, 6, 6, generator=torch.Generator().manual_seed(seed))
+    return nn.functional.interpolate(noise, size, mode="bicubic").clamp(0, 1)

@@ -1,0 +1,179 @@
+"""The frame: options, targets, memory, what comes back, and what is refused."""
+
+import json
+
+import pytest
+import torch
+
+import suffice
+from suffice.attribute import Attribution, attribute, find_method, forget_method, given_maps, method
+from suffice.errors import OptionError
+from suffice.testing import AnyOf
+from suffice.vision import Classifier
+from tests.attribute.nets import MEAN, STD, pictures, small_cnn
+
+
+@pytest.fixture
+def brightness():
+    @method("brightness", reference="nowhere", aliases=("light",))
+    def function(task, *, power: float = 1.0):
+        """Bright pixels."""
+        return task.pixels.mean(dim=1) ** power
+
+    yield function
+    forget_method("brightness")
+
+
+def test_the_room_can_be_called():
+    net, images = small_cnn(), pictures()
+    called = suffice.attribute(net, images, "gradient")
+    assert isinstance(called, Attribution)
+    assert torch.equal(called.maps, attribute(net, images, "gradient").maps)
+    assert suffice.attribute.find_method is find_method
+
+
+def test_a_declared_method_is_found_by_name_and_alias_with_its_options(brightness):
+    assert find_method("light") is suffice.methods()["brightness"]
+    assert find_method("brightness").about == "Bright pixels."
+    net, images = small_cnn(), pictures()
+    found = attribute(net, images, "light", power=2.0)
+    torch.testing.assert_close(found.maps, images.mean(dim=1) ** 2)
+    assert found.settings["method"] == "brightness"
+    assert found.settings["options"] == {"power": 2.0}
+    with pytest.raises(OptionError, match=r"no option 'strength'; its options are power"):
+        attribute(net, images, "light", strength=2)
+
+
+def test_names_cannot_be_taken_twice_and_options_need_defaults(brightness):
+    def positional(task, power=1.0): ...
+
+    def without_default(task, *, power): ...
+
+    with pytest.raises(OptionError, match="keyword-only"):
+        method("other", reference="")(positional)
+    with pytest.raises(OptionError, match="have defaults"):
+        method("other", reference="")(without_default)
+    without_default.__module__ = "elsewhere"
+    without_default.__kwdefaults__ = {"power": 1}
+    with pytest.raises(OptionError, match="already a method 'light'"):
+        method("light", reference="")(without_default)
+
+
+def test_unknown_methods_and_misfits_say_what_there_is():
+    net = small_cnn()
+    with pytest.raises(OptionError, match=r"Did you mean .*grad-cam"):
+        attribute(net, pictures(), "grad_cam")
+    blind = Classifier(torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3072, 4)), size=32, mean=MEAN, std=STD)
+    with pytest.raises(OptionError, match=r"grad-cam does not fit .* These fit: .*gradient"):
+        attribute(blind, pictures(), "grad-cam")
+
+
+def test_targets_confidences_labels_and_names():
+    net = small_cnn(labels=list("abcde"))
+    images = pictures(4)
+    scores = net(images)
+    found = attribute(net, images, "gradient")
+    assert torch.equal(found.targets, scores.argmax(dim=1))
+    torch.testing.assert_close(found.confidences, scores.amax(dim=1))
+    assert found.labels == ["abcde"[t] for t in found.targets.tolist()]
+    chosen = attribute(net, images, "gradient", targets=["a", 3, "e", 0])
+    assert chosen.targets.tolist() == [0, 3, 4, 0]
+    one = attribute(net, images[2:3], "gradient", targets="e")
+    torch.testing.assert_close(one.maps[0], chosen.maps[2])
+    with pytest.raises(OptionError, match="3 targets were given for 4 images"):
+        attribute(net, images, "gradient", targets=[0, 1, 2])
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 64])
+def test_the_batch_size_changes_nothing(batch_size):
+    net, images = small_cnn(), pictures(5)
+    for name in ("gradient", "smoothgrad", "rise", "score-cam"):
+        options = {"rise": {"masks": 50}}.get(name, {})
+        maps = attribute(net, images, name, **options).maps
+        torch.testing.assert_close(attribute(net, images, name, batch_size=batch_size, **options).maps, maps)
+
+
+def test_what_is_not_a_number_does_not_leave():
+    @method("broken", reference="nowhere")
+    def function(task):
+        """Not a number."""
+        return torch.full((len(task), 2, 2), torch.nan)
+
+    try:
+        assert torch.equal(attribute(small_cnn(), pictures(), "broken").maps, torch.zeros(3, 2, 2))
+    finally:
+        forget_method("broken")
+
+
+def test_running_out_of_memory_means_smaller_batches(brightness):
+    sizes = []
+
+    @method("greedy", reference="nowhere")
+    def function(task):
+        """Fails with more than two inputs at once."""
+        sizes.append(task.forwarder.batch_size)
+        if task.forwarder.batch_size > 2:
+            raise torch.cuda.OutOfMemoryError
+        return task.pixels.mean(dim=1)
+
+    try:
+        with pytest.warns(suffice.SufficeWarning, match="Out of memory"):
+            attribute(small_cnn(), pictures(), "greedy", batch_size=8)
+    finally:
+        forget_method("greedy")
+    assert sizes == [8, 4, 2]
+
+
+def test_precision_is_for_methods_without_gradients():
+    net, images = small_cnn(), pictures()
+    exact = attribute(net, images, "occlusion", window=8, stride=8).maps
+    rough = attribute(net, images, "occlusion", window=8, stride=8, precision="bf16").maps
+    assert 0 < (rough - exact).abs().max() < 0.05
+    with pytest.raises(OptionError, match="gradient needs gradients"):
+        attribute(net, images, "gradient", precision="bf16")
+
+
+def test_a_model_without_gradients_is_refused():
+    oracle = AnyOf([(3,)], grid=4)
+    net = oracle.classifier(32)
+
+    class Cut(torch.nn.Module):
+        def forward(self, x):
+            return net.module(x).detach()
+
+    cut = Classifier(Cut(), size=32, mean=net.mean, std=net.std, score=net.score)
+    with pytest.raises(OptionError, match="no gradient"):
+        attribute(cut, oracle.image(32), "gradient")
+
+
+def test_results_survive_a_file(tmp_path):
+    found = attribute(small_cnn(), pictures(), "grad-cam")
+    path = found.save(tmp_path / "deep" / "maps")
+    again = Attribution.load(tmp_path / "deep" / "maps")
+    assert path.name == "maps.safetensors"
+    assert torch.equal(again.maps, found.maps)
+    assert torch.equal(again.targets, found.targets)
+    assert again.settings == json.loads(json.dumps(found.settings))
+    assert list(again.names) == list(found.names)
+    with pytest.raises(OptionError, match="no maps at"):
+        Attribution.load(tmp_path / "other")
+
+
+def test_enlarging_and_showing():
+    net, images = small_cnn(), pictures()
+    found = attribute(net, images, "grad-cam")
+    assert found.maps.shape == (3, 8, 8)
+    assert found.enlarged().shape == (3, 32, 32)
+    assert found.enlarged((4, 4), "nearest").shape == (3, 4, 4)
+    assert found.show(images).size == (3 * 32 + 2 * 4, 32)
+    assert found.show().getpixel((0, 0)) is not None
+    with pytest.raises(OptionError, match="2 images were given for 3 maps"):
+        found.show(images[:2])
+
+
+def test_given_maps():
+    mine = given_maps(torch.rand(2, 7, 7), torch.tensor([3, 5]), method="mine")
+    assert mine.enlarged(14).shape == (2, 14, 14)
+    assert mine.confidences.isnan().all()
+    with pytest.raises(OptionError, match="Expected maps"):
+        given_maps(torch.rand(2, 7, 7), torch.tensor([3]))

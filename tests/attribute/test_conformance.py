@@ -1,0 +1,52 @@
+"""Every method keeps every promise, on a convolutional network and, where it fits, on transformers."""
+
+import pytest
+import timm
+import torch
+
+from suffice import methods
+from suffice.attribute import attribute
+from suffice.testing import CHECKS
+from suffice.vision import Classifier
+from tests.attribute.nets import MEAN, STD, pictures, small_cnn
+
+# Fewer samples: promises do not depend on how many.
+QUICK = {
+    "integrated-gradients": {"steps": 4},
+    "smoothgrad": {"samples": 4},
+    "rise": {"masks": 30},
+    "occlusion": {"window": 12, "stride": 10},
+    "i-gos": {"size": 8, "steps": 3, "iterations": 2},
+    "igos+": {"size": 8, "steps": 3, "iterations": 2},
+    "igos++": {"size": 8, "steps": 3, "iterations": 2},
+}
+
+
+def vision_transformer():
+    torch.manual_seed(0)
+    module = timm.models.VisionTransformer(
+        img_size=32, patch_size=8, embed_dim=24, depth=2, num_heads=2, num_classes=5, class_token=True
+    )
+    return Classifier(module.eval(), size=32, mean=MEAN, std=STD, name="small-vit")
+
+
+@pytest.mark.parametrize("check", CHECKS.values(), ids=CHECKS)
+@pytest.mark.parametrize("make", [small_cnn, vision_transformer], ids=["cnn", "vit"])
+@pytest.mark.parametrize("name", methods())
+def test_promises(name, make, check):
+    net = make()
+    if methods()[name].misfit(net):
+        pytest.skip(f"{name} does not fit")
+
+    def run(net, images):
+        return attribute(net, images, name, batch_size=5, **QUICK.get(name, {})).maps
+
+    check(run, net, pictures(3), tolerance=1e-4)
+
+
+@pytest.mark.parametrize("name", methods())
+def test_maps_are_finite_and_not_constant(name):
+    found = attribute(small_cnn(), pictures(2), name, **QUICK.get(name, {}))
+    assert found.maps.dtype == torch.float32
+    assert found.maps.isfinite().all()
+    assert (found.maps.flatten(1).std(dim=1) > 0).all()

@@ -1,0 +1,68 @@
+"""``suffice explain`` and ``suffice methods`` as a user meets them."""
+
+import json
+from xml.etree import ElementTree
+
+import pytest
+from PIL import Image
+
+from suffice import Attribution
+from tests.cli.test_commands import run
+
+MODEL = ("--model", "timm/resnet10t", "--random-weights", "--device", "cpu")
+
+
+@pytest.fixture
+def photos(tmp_path):
+    for name, size in (("one", (80, 60)), ("two", (50, 90))):
+        Image.effect_noise(size, 80).convert("RGB").save(tmp_path / f"{name}.png")
+    return tmp_path
+
+
+def test_figures_and_maps(photos):
+    out = photos / "out"
+    done = run(
+        "explain", photos / "one.png", photos / "two.png", *MODEL, "--method", "gradient,rise", "--target", "tabby",
+        "--target", "5", "--option", "rise.masks=20", "--option", "output=score", "--out", out,
+    )  # fmt: skip
+    assert "tabby" in done.stdout
+    figures = sorted(out.glob("*.svg"))
+    assert [f.name for f in figures] == ["00000-one.svg", "00001-two.svg"]
+    tree = ElementTree.parse(figures[0])
+    pictures = tree.findall(".//{http://www.w3.org/2000/svg}image")
+    assert len(pictures) == 1 + 2 * 2 + 1  # the image, two methods for two classes, the colour bar
+    maps = Attribution.load(out / "rise-tabby.safetensors")
+    assert maps.maps.shape == (2, 176, 176)
+    assert maps.settings["options"]["masks"] == 20
+    assert maps.settings["options"]["output"] == "score"
+    assert maps.targets.tolist() == [281, 281]
+
+
+def test_broken_images_are_skipped(photos):
+    (photos / "three.png").write_bytes(b"broken")
+    done = run("explain", photos, *MODEL, "--method", "grad-cam", "--out", photos / "out", "--json", code=1)
+    assert len(json.loads(done.stdout)["figures"]) == 2
+    assert "three.png" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--method", "grad-kam"), "Did you mean"),
+        (("--method", "rise", "--option", "maks=3"), "rise has no option 'maks'"),
+        (("--method", "rise", "--option", "masks"), "expected NAME=VALUE"),
+        (("--method", "rise", "--option", "gradient.output=score"), "not among the methods"),
+        (("--target", "tabbi"), "Did you mean 'tabby'"),
+    ],
+)
+def test_mistakes(photos, arguments, said):
+    assert said in run("explain", photos / "one.png", *MODEL, *arguments, "--out", photos / "out", code=2).stderr
+
+
+def test_methods_are_listed_with_what_they_need():
+    lines = run("methods").stdout.splitlines()
+    assert lines[0] == "method\twhat it shows\tneeds\toptions"
+    assert any(line.startswith("grad-cam\t") and "gradients, feature maps" in line for line in lines)
+    listed = {m["name"]: m for m in json.loads(run("methods", "--model", "timm/resnet10t", "--json").stdout)}
+    assert listed["rise"]["options"]["masks"] == 4000
+    assert listed["grad-cam"]["misfit"] is None
