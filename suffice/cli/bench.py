@@ -29,6 +29,15 @@ Examples:
 """
 
 
+METHODS_EXAMPLES = """
+Examples:
+
+[green]suffice bench methods --model timm/resnet18 --random-weights --methods gradient,grad-cam,rise[/green]
+
+[green]suffice bench methods --model timm/resnet50 --random-weights --images 64 --batch 512 --precision fp16[/green]
+"""
+
+
 @app.callback()
 def _bench() -> None: ...
 
@@ -115,3 +124,53 @@ def evidence(
         return
     rows = [(name.replace("_", " "), "–" if v is None else f"{v:,.3f}") for name, v in vars(timing).items()]
     output.print_table(f"{net.name} · batch {batch} · {precision.value}", ("quantity", "value"), rows, right=(1,))
+
+
+@app.command("methods", epilog=METHODS_EXAMPLES)
+def methods(
+    model: ModelName = "timm/resnet18",
+    names: Annotated[str | None, typer.Option("--methods", help="Separated by commas; default: all that fit.")] = None,
+    images: Annotated[int, typer.Option(min=1, help="Random images to explain.")] = 4,
+    batch: Annotated[int, typer.Option(min=1, help="Inputs per forward.")] = 32,
+    precision: Annotated[Precision, typer.Option(help="For our methods without gradients.")] = Precision.fp32,
+    compile: Annotated[bool, typer.Option("--compile", help="Compile the model, likewise.")] = False,
+    rounds: Annotated[int, typer.Option(min=1, help="Timings of each; the best counts.")] = 3,
+    checkpoint: Checkpoint = None,
+    random_weights: RandomWeights = False,
+    device: Device = None,
+    as_json: AsJson = False,
+) -> None:
+    """Images per second of attribution methods, beside Captum's and TorchCAM's where they are installed."""
+    import torch
+
+    from suffice.attribute.benchmark import benchmark_methods
+    from suffice.attribute.method import methods as all_methods
+
+    net = load_model(model, checkpoint, random_weights, device)
+    fitting = [m.name for m in all_methods().values() if m.misfit(net) is None]
+    chosen = [n.strip() for n in names.split(",")] if names else fitting
+    pixels = torch.rand(images, 3, *net.size, generator=torch.Generator().manual_seed(0))
+    timings = []
+    with output.progress(net.name) as on_progress:
+        for timing in benchmark_methods(
+            net, chosen, pixels, batch_size=batch, precision=precision.value, compile=compile, rounds=rounds
+        ):
+            timings.append(timing)
+            on_progress(len(timings), len(chosen))
+    if as_json:
+        output.print_json({"model": net.name, "images": images, "timings": [vars(t) for t in timings]})
+        return
+    rows = [
+        (
+            t.method,
+            f"{t.images_per_second:.2f}",
+            f"{t.forwards:.0f}",
+            f"{t.backwards:.0f}",
+            t.peer or "–",
+            "–" if t.peer_images_per_second is None else f"{t.peer_images_per_second:.2f}",
+            "–" if t.speed_up is None else f"{t.speed_up:.2f} ×",
+        )
+        for t in timings
+    ]
+    columns = ("method", "images/s", "forwards", "backwards", "peer", "its images/s", "speed-up")
+    output.print_table(f"{net.name} · {images} images · batch {batch}", columns, rows, right=(1, 2, 3, 5, 6))

@@ -16,9 +16,9 @@ QUICK = {
     "smoothgrad": {"samples": 4},
     "rise": {"masks": 30},
     "occlusion": {"window": 12, "stride": 10},
-    "i-gos": {"size": 8, "steps": 3, "iterations": 2},
-    "igos+": {"size": 8, "steps": 3, "iterations": 2},
-    "igos++": {"size": 8, "steps": 3, "iterations": 2},
+    "i-gos": {"size": 6, "steps": 2, "iterations": 1},
+    "igos+": {"size": 6, "steps": 2, "iterations": 1},
+    "igos++": {"size": 6, "steps": 2, "iterations": 1},
 }
 
 

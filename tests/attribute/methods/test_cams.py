@@ -3,7 +3,6 @@
 import pytest
 import timm
 import torch
-import torchcam.methods as torchcam
 from torch.nn.functional import interpolate
 
 from suffice.attribute import attribute
@@ -15,6 +14,7 @@ IMAGES, TARGETS = pictures(), [1, 4, 2]
 
 
 def test_grad_cam_equals_torchcam():
+    torchcam = pytest.importorskip("torchcam.methods")
     net = small_cnn()
     with torchcam.GradCAM(net.module, target_layer="second") as extractor:
         scores = net.module(net.normalise(IMAGES).requires_grad_())
