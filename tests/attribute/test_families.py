@@ -1,0 +1,34 @@
+"""Every method works on every architecture of the zoo, or says clearly why not."""
+
+import pytest
+import torch
+
+from suffice import attribute, load, methods
+from suffice.errors import OptionError
+from suffice.zoo.architectures import ARCHITECTURES
+from tests.attribute.test_conformance import QUICK
+
+NAMES = list(ARCHITECTURES)
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def net(request):
+    torch.manual_seed(0)
+    return load(f"zoo/{request.param}", pretrained=False, device="cpu")
+
+
+@pytest.mark.parametrize("name", methods())
+def test_works_or_says_why_not(name, net):
+    images = torch.rand(2, 3, 56, 56, generator=torch.Generator().manual_seed(0))
+    before = {k: v.clone() for k, v in net.module.state_dict().items()}
+    try:
+        found = attribute(net, images, name, batch_size=32, **QUICK.get(name, {}))
+    except OptionError as error:
+        assert net.name in str(error) or "fit" in str(error)
+        assert methods()[name].needs, f"{name} needs nothing and must work everywhere"
+        return
+    assert found.maps.isfinite().all()
+    assert found.maps.shape[0] == 2
+    # A CAM whose weighted sum is negative everywhere is 0; of random weights that may happen.
+    assert (found.maps[0] != found.maps[1]).any() or ("cam" in name and not found.maps.any())
+    assert all(torch.equal(v, before[k]) for k, v in net.module.state_dict().items())
