@@ -192,7 +192,7 @@ def test_listing():
     assert "timm/deit_small_patch16_224" in names
     assert [m.family for m in models("timm/deit_small_distilled_patch16_224")] == ["distilled-transformer"]
     assert models("timm/nothing*") == []
-    assert {m.name.partition("/")[0] for m in models("*vit*")} == {"timm", "torchvision", "hf"}
+    assert {m.name.partition("/")[0] for m in models("*vit*")} == {"timm", "torchvision", "hf", "zoo"}
 
 
 def test_another_package_can_add_a_source():
