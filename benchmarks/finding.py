@@ -23,6 +23,7 @@ import torch
 from scipy import stats
 
 from suffice import Classifier, open_images
+from suffice.compare import paired_ratio
 from suffice.evidence import EvidenceStream, Settings
 from suffice.evidence.writer import TableWriter
 from suffice.perturb import Forwarder
@@ -105,7 +106,7 @@ def compare(options: argparse.Namespace) -> None:
         accuracy = np.mean([run["accuracy"][0] for run in seeds.values()])
         print(f"| {name} | {len(seeds)} | {accuracy:.1%} | " + " | ".join(cells) + " |")
 
-    print("\nratio of counts (geometric mean over images of 1 + count), Wilcoxon over images, t-test over seeds:")
+    print("\nratio of counts over images (paired_ratio, seeds averaged), and Welch's t-test over seeds:")
     print("| question | " + " | ".join(f"≥ {c[-2:]} %" for c in COUNTS) + " |")
     print("|" + "---|" * (1 + len(COUNTS)))
     for question, changed, reference in QUESTIONS:
@@ -113,14 +114,15 @@ def compare(options: argparse.Namespace) -> None:
             continue
         cells = []
         for column in COUNTS:
-            logs = [
-                np.array([np.log1p(run[column]) for run in found[name].values()]) for name in (changed, reference)
-            ]  # [seeds, images] each
-            difference = logs[0].mean(axis=0) - logs[1].mean(axis=0)
-            over_images = stats.wilcoxon(difference).pvalue if np.any(difference) else 1.0
+            # Geometric means over seeds, image by image; and means over images, seed by seed.
+            logs = [np.array([np.log1p(run[column]) for run in found[name].values()]) for name in (changed, reference)]
+            over_images = paired_ratio(*(np.expm1(log.mean(axis=0)) for log in logs))
             seeds = [log.mean(axis=1) for log in logs]
             over_seeds = stats.ttest_ind(*seeds, equal_var=False).pvalue if min(map(len, seeds)) > 1 else float("nan")
-            cells.append(f"{np.exp(difference.mean()):.2f} (p {over_images:.1g}; seeds p {over_seeds:.2g})")
+            cells.append(
+                f"{over_images.ratio:.2f} [{over_images.low:.2f}, {over_images.high:.2f}] "
+                f"(p {over_images.p:.1g}; seeds p {over_seeds:.2g})"
+            )
         print(f"| {question} | " + " | ".join(cells) + " |")
 
 

@@ -7,6 +7,7 @@ The rooms, from the street to the roof; each may use those before it:
 * :mod:`suffice.perturb`: grids and regions, baselines, masks, and the probe that scores masked images.
 * :mod:`suffice.attribute`: attribution methods; the room itself is called: ``suffice.attribute(net, images, "rise")``.
 * :mod:`suffice.evidence`: minimal sufficient explanations, sub-explanations, and the structured attention graph.
+* :mod:`suffice.compare`: what differs between models, by how much, and whether it could be chance.
 * :mod:`suffice.present`: results as pictures and pages.
 * :mod:`suffice.cli`: the commands.
 * :mod:`suffice.testing`: oracle classifiers and conformance checks, for anyone who adds to the house.

@@ -30,7 +30,7 @@ def test_rooms_use_only_rooms_before_them():
     import ast
     from pathlib import Path
 
-    rooms = ["vision", "zoo", "perturb", "attribute", "evidence", "present", "cli"]
+    rooms = ["vision", "zoo", "perturb", "attribute", "evidence", "measure", "compare", "present", "cli"]
     root = Path(suffice.__file__).parent
     for path in root.rglob("*.py"):
         room = path.relative_to(root).parts[0]
