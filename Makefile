@@ -18,7 +18,7 @@ $(INSTALLED): pyproject.toml
 	touch $@
 
 demo: $(INSTALLED) ## Show what suffice does, in about a minute
-	$(BIN)/suffice demo --out demo-output
+	$(BIN)/suffice demo
 
 test: lint ## Check style and types, run all tests and doctests
 	$(BIN)/python -m pytest -q -n auto
@@ -37,4 +37,4 @@ bench: $(INSTALLED) ## Measure the probe against the bare model on this machine
 	$(BIN)/suffice bench probe --model timm/resnet18 --random-weights
 
 clean: ## Remove everything that make made
-	rm -rf $(VENV) docs/_build demo-output .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) docs/_build docs/_generated demo-output suffice-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -90,7 +90,7 @@ def test_bench_probe():
 def test_demo(tmp_path):
     done = run("demo", "--out", tmp_path / "out")
     assert "the search found just these" in done.stderr
-    assert "</svg>" in (tmp_path / "out" / "graph.svg").read_text()
+    assert "</svg>" in (tmp_path / "out" / "oracle-graph.svg").read_text()
 
 
 def test_evidence(photos):
