@@ -84,9 +84,7 @@ def _zoo(out: Path, full: bool, count: int) -> None:
     output.print_table("Mean ± standard error over scenes", HEADINGS, table_rows(found), right=range(2, len(HEADINGS)))
     for sentence in sentences(found):
         output.note(f"• {sentence}")
-    output.note(
-        f"These are {count} scenes and one seed: enough to see how it is done, not to settle a question."
-    )
+    output.note(f"These are {count} scenes and one seed: enough to see how it is done, not to settle a question.")
     write_table(found, out / "table.csv")
     for visit, net in zip(found, nets, strict=True):
         for evidence in visit.evidence[:2]:
