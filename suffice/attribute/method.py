@@ -19,7 +19,7 @@ from suffice.errors import AnatomyError, OptionError
 if TYPE_CHECKING:
     from suffice.vision import Classifier
 
-Need = Literal["gradients", "feature maps", "tokens", "attention"]
+Need = Literal["gradients", "feature maps", "tokens", "attention", "class token"]
 Function = TypeVar("Function", bound=Callable[..., Tensor])
 
 _methods: dict[str, Method] = {}
@@ -34,10 +34,12 @@ class Method:
         name: By which users call it.
         about: What it does, in one line.
         reference: Where it was published.
-        needs: What it needs of a model: ``"gradients"``, ``"feature maps"``, ``"tokens"``, ``"attention"``, or nothing.
+        needs: What it needs of a model: ``"gradients"``, ``"feature maps"``, ``"tokens"``, ``"attention"``, a
+            ``"class token"``, or nothing.
         options: Its options with their defaults.
         aliases: Other names.
         function: ``function(task, **options)``, from a :class:`Task` to maps [B, h, w], high = important.
+        unfit: Looks closer at a model than ``needs`` can say: why the method does not fit it, or None where it does.
     """
 
     name: str
@@ -47,13 +49,14 @@ class Method:
     options: Mapping[str, Any]
     aliases: tuple[str, ...]
     function: Callable[..., Tensor]
+    unfit: Callable[[Classifier], str | None] | None = None
 
     def __str__(self) -> str:
         return self.name
 
     def misfit(self, net: Classifier) -> str | None:
         """Why this method does not fit a model; None where it does."""
-        if not set(self.needs) & {"feature maps", "tokens", "attention"}:
+        if not set(self.needs) - {"gradients"}:
             return None
         try:
             anatomy = net.anatomy
@@ -63,7 +66,9 @@ class Method:
             return "it has no tokens"
         if "attention" in self.needs and not anatomy.attention:
             return "no attention of it can be read"
-        return None
+        if "class token" in self.needs and not anatomy.read_tokens:
+            return "its head reads no class token"
+        return None if self.unfit is None else self.unfit(net)
 
     def check(self, options: Mapping[str, Any]) -> None:
         """Raise an error that lists the options there are if one is unknown."""
@@ -74,7 +79,12 @@ class Method:
 
 
 def method(
-    name: str, *, reference: str, needs: tuple[Need, ...] = (), aliases: tuple[str, ...] = ()
+    name: str,
+    *,
+    reference: str,
+    needs: tuple[Need, ...] = (),
+    aliases: tuple[str, ...] = (),
+    unfit: Callable[[Classifier], str | None] | None = None,
 ) -> Callable[[Function], Function]:
     """Declare a method; that is all it takes for it to appear in :func:`methods`, the command line and the tests.
 
@@ -85,6 +95,7 @@ def method(
         reference: Where it was published.
         needs: What it needs of a model.
         aliases: Other names.
+        unfit: Looks closer at a model: why the method does not fit it, or None where it does.
 
     Returns:
         A decorator that gives the function back as it was.
@@ -109,7 +120,7 @@ def method(
             taken = _methods.get(_aliases.get(key, key))
             if taken is not None and taken.function.__module__ != function.__module__:
                 raise OptionError(f"There is already a method {key!r}; choose another name.")
-        _methods[name] = Method(name, about, reference, needs, MappingProxyType(options), aliases, function)
+        _methods[name] = Method(name, about, reference, needs, MappingProxyType(options), aliases, function, unfit)
         _aliases.update(dict.fromkeys(aliases, name))
         return function
 

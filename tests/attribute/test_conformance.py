@@ -12,6 +12,12 @@ from tests.attribute.nets import MEAN, STD, pictures, small_cnn
 
 # Fewer samples: promises do not depend on how many.
 QUICK = {
+    "attention-grad-cam": {"positive": False},  # of this small transformer the positive part is empty
+    "vit-cx": {"threshold": 0.3},
+    "tis": {"masks": 8},
+    "tam": {"steps": 4},
+    "bt-h": {"steps": 4},
+    "bt-t": {"steps": 4},
     "integrated-gradients": {"steps": 4},
     "smoothgrad": {"samples": 4},
     "rise": {"masks": 30},

@@ -1,0 +1,147 @@
+"""The parts of a vision transformer for which there are rules, or why there are none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor, nn
+
+from suffice.errors import AnatomyError, OptionError
+from suffice.vision import Classifier
+
+KNOWN = "VisionTransformer (ViT, DeiT) and VisionTransformerDistilled (DeiT distilled) of timm, read by their tokens"
+
+
+@dataclass(frozen=True)
+class Transformer:
+    """A transformer whose every part from the blocks to the logits has a rule.
+
+    Attributes:
+        module: timm's VisionTransformer or VisionTransformerDistilled.
+        prefix: Its name in the classifier's module with a dot after it, empty where it is that module.
+        blocks: Its blocks, first to last.
+        read: Tokens that the head reads.
+        heads: The linear layer that reads each of them; logits are their mean.
+    """
+
+    module: Any
+    prefix: str
+    blocks: tuple[nn.Module, ...]
+    read: tuple[int, ...]
+    heads: tuple[nn.Linear, ...]
+
+    def input_of(self, block: int) -> str:
+        """Name of the layer whose output is the input of a block; that of the last block's output for ``depth``."""
+        return f"{self.prefix}norm_pre" if block == 0 else f"{self.prefix}blocks.{block - 1}"
+
+    def pooled(self, output: Tensor) -> list[Tensor]:
+        """What each head reads of the last block's output [B, N, C], [B, C] each."""
+        normed = self.module.norm(output)
+        if len(self.heads) > 1:
+            return [normed[:, token] for token in self.read]
+        return [self.module.fc_norm(normed[:, self.read[0]])]
+
+
+def known_transformer(net: Classifier, method: str) -> Transformer:
+    """The parts of a classifier's transformer.
+
+    Args:
+        net: The classifier.
+        method: Name of the method that asks, for the error.
+
+    Raises:
+        OptionError: Some part has no rule; the message names it.
+
+    Example:
+        >>> import timm
+        >>> vit = timm.create_model("vit_tiny_patch16_224", depth=2)
+        >>> net = Classifier(vit, size=224, mean=(0.5, 0.5, 0.5), std=(0.5, 0.5, 0.5))
+        >>> known_transformer(net, "cgw1").read
+        (0,)
+    """
+    found = _examine(net)
+    if isinstance(found, str):
+        raise OptionError(f"{method} does not fit {net.name}: {found}. It has rules for {KNOWN}.")
+    return found
+
+
+def why_unknown(net: Classifier) -> str | None:
+    """Why there are no rules for a classifier; None where there are."""
+    found = _examine(net)
+    return found if isinstance(found, str) else None
+
+
+def _examine(net: Classifier) -> Transformer | str:
+    from timm.models.deit import VisionTransformerDistilled
+    from timm.models.vision_transformer import VisionTransformer
+
+    try:
+        anatomy = net.anatomy
+    except AnatomyError as error:
+        return f"its anatomy is not known ({error})"
+    parts = [(name, part) for name, part in net.module.named_modules() if isinstance(part, VisionTransformer)]
+    inside = [(name, part) for name, part in parts if anatomy.blocks[:1] == (_join(name) + "blocks.0",)]
+    if not inside:
+        return _not_a_vit(net, anatomy.blocks)
+    ((name, module),) = inside
+    distilled = isinstance(module, VisionTransformerDistilled)
+    own = VisionTransformerDistilled if distilled else VisionTransformer
+    for step in ("forward", "forward_features", "forward_head", "pool"):
+        if not _runs(module, step, getattr(own, step)):
+            return f"{_called(module)} has a {step} of its own, for which there are no rules"
+    if not anatomy.read_tokens:
+        return f"its head pools over tokens (global_pool={module.global_pool!r}) instead of reading a class token"
+    heads = (module.head, module.head_dist) if distilled else (module.head,)
+    for head in heads:
+        if type(head) is not nn.Linear:
+            return f"its head is a {_called(head)}, not a linear layer"
+    for number, block in enumerate(module.blocks):
+        if unknown := _unknown_in(block):
+            return f"in its block {number}, {unknown}"
+    return Transformer(module, _join(name), tuple(module.blocks), anatomy.read_tokens, heads)
+
+
+def _not_a_vit(net: Classifier, blocks: tuple[str, ...]) -> str:
+    if not blocks:
+        return f"{_called(net.module)} has no transformer blocks"
+    return f"there are no rules for {_called(net.module)} with its {_called(net.module.get_submodule(blocks[0]))}"
+
+
+def _unknown_in(block: Any) -> str | None:
+    """The part of a block for which there is no rule, in words."""
+    from timm.layers import LayerScale, Mlp
+    from timm.models.vision_transformer import Attention, Block
+
+    if not _runs(block, "forward", Block.forward):
+        return f"there are no rules for {_called(block)}"
+    attention, mlp = block.attn, block.mlp
+    if not _runs(attention, "forward", Attention.forward):
+        return f"there are no rules for {_called(attention)}"
+    if getattr(attention, "gate", None) is not None:
+        return "attention is gated, for which there is no rule"
+    if not _runs(mlp, "forward", Mlp.forward):
+        return f"there are no rules for {_called(mlp)}"
+    for layer in (attention.qkv, attention.proj, mlp.fc1, mlp.fc2):
+        if type(layer) is not nn.Linear:
+            return f"a layer is {_called(layer)}, not a linear layer"
+    for layer in (block.ls1, block.ls2):
+        if not isinstance(layer, nn.Identity | LayerScale):
+            return f"there are no rules for {_called(layer)} after a branch"
+    return None
+
+
+def _runs(module: Any, step: str, function: Callable[..., Any]) -> bool:
+    """Whether a method of a module is just this function, neither overridden in its class nor replaced on it."""
+    return getattr(getattr(module, step, None), "__func__", None) is function
+
+
+def _called(module: Any) -> str:
+    kind = type(module)
+    library = kind.__module__.partition(".")[0]
+    return f"{kind.__name__} of {library}" if library in ("timm", "torchvision", "transformers") else kind.__name__
+
+
+def _join(name: str) -> str:
+    return f"{name}." if name else ""

@@ -1,0 +1,193 @@
+"""Clusters of feature maps as masks, each weighted by what seeing only it does to the model's decision."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from suffice.attribute.channel_masks import Representative, TokenMasks, token_masks
+from suffice.attribute.clusters import Linkage, few_at_a_time
+from suffice.attribute.method import method
+from suffice.attribute.methods.rise import RandomMasks
+from suffice.attribute.noise import normal_noise
+from suffice.attribute.task import Task
+from suffice.errors import OptionError
+from suffice.perturb import Masks
+from suffice.vision.anatomy import Layout, record
+
+Source = Literal["clustered", "all", "random"]
+Impact = Literal["debiased", "plain"]
+Coverage = Literal["corrected", "summed"]
+
+# As published, for plain transformers and for those whose stages differ in their grid (Swin).
+THRESHOLD, THRESHOLD_OF_STAGES = 0.1, 0.05
+# Less than rounding leaves of a mask that is 0 at a pixel.
+_UNSEEN = 1e-6
+
+
+@method(
+    "vit-cx",
+    aliases=("vitcx",),
+    reference="Xie et al., ViT-CX, IJCAI 2023",
+    needs=("feature maps",),
+)
+def vit_cx(
+    task: Task,
+    *,
+    masks: Source = "clustered",
+    impact: Impact = "debiased",
+    coverage: Coverage = "corrected",
+    layer: str = "attention-output",
+    threshold: float | None = None,
+    linkage: Linkage = "complete",
+    representative: Representative = "mean",
+    sigma: float = 0.1,
+    random_masks: int = 5000,
+) -> Tensor:
+    """Clusters of feature maps as masks, weighted by what the model says of the image seen through each.
+
+    Channels of one layer, enlarged bilinearly to the image and stretched to [0, 1], are masks; similar ones become
+    one. Constant channels count for nothing. The defaults are the paper's; the authors' code is
+    ``layer="norm1-last", representative="stretched"``, up to a positive factor an image.
+
+    Args:
+        task: The images.
+        masks: ``"clustered"`` channels, ``"all"`` channels, or ``"random"`` ones, those of RISE.
+        impact: Weight of a mask M of image X with noise Z. ``"debiased"``: what the model says of X·M + (1-M)·Z, plus
+            what (1-M)·Z alone takes away when added to X. ``"plain"``: what it says of X·M.
+        coverage: ``"corrected"`` divides the weighted sum of masks by their mean, pixel by pixel; pixels that no mask
+            shows get 0. ``"summed"`` does not.
+        layer: ``"attention-output"``, what the attention of the last block puts out; in transformers whose grid
+            shrinks from stage to stage, of the last block before the last grid, as the paper does for Swin; in a
+            model without attention its usual target layer, see :class:`suffice.vision.Anatomy`. ``"norm1-last"``, the
+            normalisation before the attention of the last block. Or the name of any layer that the anatomy knows.
+        threshold: Merge clusters up to this distance, 1 - cosine of masks; default: 0.1, and 0.05 for transformers
+            whose grid shrinks.
+        linkage: ``"complete"`` as in the code (the paper does not say), ``"average"`` or ``"single"``.
+        representative: A cluster's mask is the ``"mean"`` of its members, or their sum ``"stretched"`` to [0, 1].
+        sigma: Standard deviation of the noise, in normalised units. Every mask of every image has its own.
+        random_masks: How many, where ``masks="random"``.
+
+    Returns:
+        [B, H, W], as coverage is a matter of pixels.
+    """
+    _check(masks, impact, coverage, representative, threshold, sigma)
+    maps = []
+    for part in few_at_a_time(task):
+        made: Masks
+        if masks == "random":
+            made = RandomMasks(random_masks, 7, 0.5, task.seed, len(part))
+            image = torch.arange(len(part), device=task.pixels.device).repeat(random_masks)
+            draw = torch.arange(random_masks, device=task.pixels.device).repeat_interleave(len(part))
+        else:
+            features, stages = _features(part, layer)
+            limit = threshold if threshold is not None else THRESHOLD_OF_STAGES if stages else THRESHOLD
+            tokens, image, draw = token_masks(
+                features, part.net.size, limit if masks == "clustered" else None, linkage, representative
+            )
+            made = TokenMasks(tokens.to(part.inputs.dtype))
+        weights = _impacts(part, made, image, draw, impact, sigma)
+        maps.append(_combined(part, made, image, weights, coverage))
+    return torch.cat(maps)
+
+
+def _features(task: Task, layer: str) -> tuple[Tensor, bool]:
+    """Feature maps [B, C, h, w] of a layer, and whether the model is a transformer whose grid shrinks."""
+    name, layout, stages = _source(task, layer)
+    with record(task.net.module, activations=[name]) as seen:
+        task.net.logits(task.inputs)
+    found = seen.activations[name]
+    if not layout.fits(tuple(found.shape)):
+        raise OptionError(
+            f"vit-cx cannot read {name!r} of {task.net.name} as maps of {layout.grid}: it puts out "
+            f"{tuple(found.shape)}; write the name of another layer, such as layer={task.net.anatomy.target_layer!r}."
+        )
+    return layout.maps(found), stages
+
+
+def _source(task: Task, layer: str) -> tuple[str, Layout, bool]:
+    anatomy, name = task.net.anatomy, task.net.name
+    grids = [anatomy.grid(block) for block in anatomy.blocks]
+    stages = len(set(grids)) > 1
+    if layer == "norm1-last":
+        norm = anatomy.norms[-1] if anatomy.norms else None
+        if norm is None:
+            raise OptionError(
+                f"vit-cx with layer='norm1-last' does not fit {name}, which has no normalisation before its last "
+                f"attention; write layer='attention-output' or layer={anatomy.target_layer!r}."
+            )
+        return norm, anatomy.layout(norm), stages
+    if layer != "attention-output":
+        return layer, anatomy.layout(layer), stages
+    if not grids:
+        return anatomy.target_layer, anatomy.layout(anatomy.target_layer), False
+    number = max((i for i, grid in enumerate(grids) if grid != grids[-1]), default=len(grids) - 1)
+    attention, block = anatomy.attention[number], anatomy.blocks[number]
+    if attention in anatomy.layouts and attention != block:
+        return attention, anatomy.layout(attention), stages
+    # Windows: what the attention puts out is back in its place where it is about to be added to the block's input.
+    inside = dict(task.net.module.get_submodule(block).named_children())
+    for path in ("drop_path1", "drop_path"):
+        if path in inside:
+            return f"{block}.{path}", anatomy.layout(block), stages
+    raise OptionError(
+        f"vit-cx cannot tell what the attention {attention!r} of {name} puts out at which place; write "
+        f"layer='norm1-last' or the name of a layer, such as layer={anatomy.target_layer!r}."
+    )
+
+
+def _impacts(task: Task, made: Masks, image: Tensor, draw: Tensor, impact: Impact, sigma: float) -> Tensor:
+    """The weight of each mask, [K] float32."""
+    whole = _said(task, task.inputs, torch.arange(len(task), device=image.device))
+    weights = torch.empty(len(image), device=image.device)
+    for start in range(0, len(image), task.forwarder.batch_size):
+        rows = slice(start, min(start + task.forwarder.batch_size, len(image)))
+        own, shown = image[rows], task.inputs[image[rows]]
+        mask = made.rows(rows, task.net.size, image.device)[:, None].to(shown.dtype)
+        if impact == "plain":
+            weights[rows] = _said(task, shown * mask, own)
+            continue
+        noise = normal_noise(task.seeds[own], draw[rows], tuple(shown.shape[1:])).to(shown.dtype) * sigma * (1 - mask)
+        weights[rows] = _said(task, shown * mask + noise, own) + (whole[own] - _said(task, shown + noise, own))
+    return weights
+
+
+def _said(task: Task, inputs: Tensor, image: Tensor) -> Tensor:
+    """Scores [K] of the targets of the images that these inputs are of."""
+    forwarder = task.forwarder
+    batch = forwarder.padded(inputs.to(forwarder.dtype))
+    if forwarder.channels_last:
+        batch = batch.contiguous(memory_format=torch.channels_last)
+    scores = task.net.scores(forwarder.logits(batch)[: len(inputs)])
+    return scores.gather(1, task.targets[image][:, None])[:, 0]
+
+
+def _combined(task: Task, made: Masks, image: Tensor, weights: Tensor, coverage: Coverage) -> Tensor:
+    """Maps [B, H, W] from masks and their weights."""
+    height, width = task.net.size
+    total = torch.zeros(len(task), height * width, device=image.device)
+    seen = torch.zeros_like(total)
+    for start in range(0, len(image), 256):
+        rows = slice(start, min(start + 256, len(image)))
+        flat = made.rows(rows, (height, width), image.device).flatten(1).float()
+        total.index_add_(0, image[rows], weights[rows, None] * flat)
+        seen.index_add_(0, image[rows], flat)
+    if coverage == "corrected":
+        share = seen / torch.bincount(image, minlength=len(task)).clamp(min=1)[:, None]
+        total = torch.where(share > _UNSEEN, total / share.clamp(min=_UNSEEN), 0)
+    return total.view(len(task), height, width)
+
+
+def _check(masks: Any, impact: Any, coverage: Any, representative: Any, threshold: float | None, sigma: float) -> None:
+    for name, value, choices in (
+        ("masks", masks, ("clustered", "all", "random")),
+        ("impact", impact, ("debiased", "plain")),
+        ("coverage", coverage, ("corrected", "summed")),
+        ("representative", representative, ("mean", "stretched")),
+    ):
+        if value not in choices:
+            raise OptionError(f"{name}={value!r}; it can be {', '.join(map(repr, choices))}.")
+    if sigma < 0 or (threshold is not None and not 0 <= threshold < float("inf")):
+        raise OptionError(f"sigma={sigma}, threshold={threshold}; expected 0 or more.")
