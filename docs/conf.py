@@ -40,16 +40,38 @@ html_theme = "furo"
 html_title = f"suffice {release}"
 
 
-def write_methods_table() -> None:
-    """The table of methods, from the methods themselves."""
-    lines = ["| method | what it shows | needs | options | reference |", "|---|---|---|---|---|"]
-    for method in suffice.methods().values():
-        options = ", ".join(f"`{key}={value!r}`" for key, value in method.options.items())
-        needs = ", ".join(method.needs) or "nothing"
-        lines.append(f"| `{method.name}` | {method.about} | {needs} | {options} | {method.reference} |")
-    file = Path(__file__).parent / "_generated" / "methods.md"
+def write_table(name: str, heads: str, rows: list[list[str]]) -> None:
+    lines = [heads, "|" + "---|" * (heads.count("|") - 1), *("| " + " | ".join(row) + " |" for row in rows)]
+    file = Path(__file__).parent / "_generated" / f"{name}.md"
     file.parent.mkdir(exist_ok=True)
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-write_methods_table()
+# From the methods, metrics and protocols themselves, so that pages cannot fall behind them.
+write_table(
+    "methods",
+    "| method | what it shows | needs | options | reference |",
+    [
+        [
+            f"`{m.name}`",
+            m.about,
+            ", ".join(m.needs) or "nothing",
+            ", ".join(f"`{k}={v!r}`" for k, v in m.options.items()),
+            m.reference,
+        ]
+        for m in suffice.methods().values()
+    ],
+)
+write_table(
+    "metrics",
+    "| metric | what it says | better | needs | reference |",
+    [
+        [f"`{m.name}`", m.about, "higher" if m.higher_is_better else "lower", ", ".join(m.needs), m.reference]
+        for m in suffice.metrics().values()
+    ],
+)
+write_table(
+    "protocols",
+    "| protocol | about |",
+    [[f"`{p.name}`", p.about] for p in suffice.protocols().values()],
+)

@@ -7,6 +7,7 @@ The rooms, from the street to the roof; each may use those before it:
 * :mod:`suffice.perturb`: grids and regions, baselines, masks, and the probe that scores masked images.
 * :mod:`suffice.attribute`: attribution methods; the room itself is called: ``suffice.attribute(net, images, "rise")``.
 * :mod:`suffice.evidence`: minimal sufficient explanations, sub-explanations, and the structured attention graph.
+* :mod:`suffice.measure`: metrics that say how they were made; called too: ``suffice.measure(net, images, maps)``.
 * :mod:`suffice.compare`: what differs between models, by how much, and whether it could be chance.
 * :mod:`suffice.present`: results as pictures and pages.
 * :mod:`suffice.cli`: the commands.
@@ -36,9 +37,15 @@ if TYPE_CHECKING:
     )
     from suffice.attribute.method import methods
     from suffice.evidence import Evidence, EvidenceSet, find_evidence
+    from suffice.measure import Scores
+    from suffice.measure import score as measure
+    from suffice.measure.metric import metrics
+    from suffice.measure.protocols import protocols
     from suffice.perturb import Grid, Probe, baselines
     from suffice.vision import Classifier, Images, load, models, open_images
 
+# Rooms that are their own main function.
+_CALLED_ROOMS = ("attribute", "measure")
 _ROOM_OF = {
     "Classifier": "vision",
     "Images": "vision",
@@ -52,6 +59,9 @@ _ROOM_OF = {
     "from_function": "attribute",
     "given_maps": "attribute",
     "methods": "attribute.method",
+    "Scores": "measure",
+    "metrics": "measure.metric",
+    "protocols": "measure.protocols",
     "Evidence": "evidence",
     "EvidenceSet": "evidence",
     "find_evidence": "evidence",
@@ -68,6 +78,7 @@ __all__ = [
     "Grid",
     "Images",
     "Probe",
+    "Scores",
     "SufficeError",
     "SufficeWarning",
     "as_explain_func",
@@ -79,15 +90,18 @@ __all__ = [
     "from_function",
     "given_maps",
     "load",
+    "measure",
     "methods",
+    "metrics",
     "models",
     "open_images",
+    "protocols",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "attribute":
-        return import_module("suffice.attribute")
+    if name in _CALLED_ROOMS:
+        return import_module(f"suffice.{name}")
     if name not in _ROOM_OF:
         raise AttributeError(f"module 'suffice' has no attribute {name!r}")
     value = getattr(import_module(f"suffice.{_ROOM_OF[name]}"), name)
@@ -96,4 +110,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(globals().keys() | _ROOM_OF.keys() | {"attribute"})
+    return sorted(globals().keys() | _ROOM_OF.keys() | set(_CALLED_ROOMS))

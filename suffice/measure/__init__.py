@@ -1,0 +1,50 @@
+"""Measuring: whether maps are true to a model, by metrics that say how they were made.
+
+``suffice.measure(net, images, maps, metric)`` calls this room itself. Each metric is one file in the folder ``metrics``
+and one function from a :class:`Trial` to an :class:`Outcome`; every choice that it leaves open has a name, and a set of
+such choices is a protocol. Metrics asked for together share what they ask of the model.
+
+* :func:`score`: scores of maps by any metrics; :class:`Scores`, :class:`Outcome`, :class:`Curves`: what it returns.
+* :func:`suffice.metrics`, :class:`Metric`: what there is, which direction is better, and what it needs.
+* :func:`suffice.protocols`, :class:`Protocol`: named sets of choices, from the papers and ours.
+* :func:`metric`, :class:`Trial`: how a metric is declared, and what it gets to work on.
+* :class:`CurveChoices`, :func:`trace`: curves of inserting and removing, for metrics built on them.
+"""
+
+import sys
+from types import ModuleType
+from typing import Any
+
+from suffice.measure.call import score
+from suffice.measure.curves import CurveChoices, trace
+from suffice.measure.metric import Metric, find_metric, forget_metric, metric
+from suffice.measure.outcome import Curves, Outcome
+from suffice.measure.protocols import Protocol, find_protocol
+from suffice.measure.scores import Scores
+from suffice.measure.trial import Trial
+
+__all__ = [
+    "CurveChoices",
+    "Curves",
+    "Metric",
+    "Outcome",
+    "Protocol",
+    "Scores",
+    "Trial",
+    "find_metric",
+    "find_protocol",
+    "forget_metric",
+    "metric",
+    "score",
+    "trace",
+]
+
+
+class _Room(ModuleType):
+    """A room that can be called: ``suffice.measure`` is the room and its main function at once."""
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        return score(*args, **options)
+
+
+sys.modules[__name__].__class__ = _Room

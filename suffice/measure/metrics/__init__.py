@@ -1,0 +1,1 @@
+"""The metrics, one file each; whatever is in this folder is a metric."""
