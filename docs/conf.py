@@ -47,26 +47,22 @@ def write_table(name: str, heads: str, rows: list[list[str]]) -> None:
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
+def described(method) -> str:
+    options = ", ".join(f"`{key}={value!r}`" for key, value in method.options.items())
+    return f"{method.about} *{method.reference}.* {options}"
+
+
 # From the methods, metrics and protocols themselves, so that pages cannot fall behind them.
 write_table(
     "methods",
-    "| method | what it shows | needs | options | reference |",
-    [
-        [
-            f"`{m.name}`",
-            m.about,
-            ", ".join(m.needs) or "nothing",
-            ", ".join(f"`{k}={v!r}`" for k, v in m.options.items()),
-            m.reference,
-        ]
-        for m in suffice.methods().values()
-    ],
+    "| method | what it shows | needs |",
+    [[f"`{m.name}`", described(m), ", ".join(m.needs) or "nothing"] for m in suffice.methods().values()],
 )
 write_table(
     "metrics",
-    "| metric | what it says | better | needs | reference |",
+    "| metric | what it says | better | needs |",
     [
-        [f"`{m.name}`", m.about, "higher" if m.higher_is_better else "lower", ", ".join(m.needs), m.reference]
+        [f"`{m.name}`", f"{m.about} *{m.reference}*", "higher" if m.higher_is_better else "lower", ", ".join(m.needs)]
         for m in suffice.metrics().values()
     ],
 )
