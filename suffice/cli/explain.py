@@ -67,7 +67,7 @@ def explain(
     chosen = [find_method(name.strip()) for name in method.split(",") if name.strip()]
     if not chosen:
         raise OptionError("--method names no method.")
-    options = _options(option or [], [m.name for m in chosen])
+    options = method_options(option or [], [m.name for m in chosen])
     for one in chosen:
         one.check(options[one.name])
     net = load_model(model, checkpoint, random_weights, device, resize)
@@ -144,7 +144,7 @@ def methods_command(
     output.print_table("", columns, rows)
 
 
-def _options(given: list[str], names: list[str]) -> dict[str, dict[str, Any]]:
+def method_options(given: list[str], names: list[str]) -> dict[str, dict[str, Any]]:
     """Options of each method from NAME=VALUE and METHOD.NAME=VALUE."""
     options: dict[str, dict[str, Any]] = {name: {} for name in names}
     for text in given:

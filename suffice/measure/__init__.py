@@ -5,6 +5,7 @@ and one function from a :class:`Trial` to an :class:`Outcome`; every choice that
 such choices is a protocol. Metrics asked for together share what they ask of the model.
 
 * :func:`score`: scores of maps by any metrics; :class:`Scores`, :class:`Outcome`, :class:`Curves`: what it returns.
+* :func:`score_table`, :class:`ScoreTable`: methods × models × metrics, with errors and significance.
 * :func:`suffice.metrics`, :class:`Metric`: what there is, which direction is better, and what it needs.
 * :func:`suffice.protocols`, :class:`Protocol`: named sets of choices, from the papers and ours.
 * :func:`metric`, :class:`Trial`: how a metric is declared, and what it gets to work on.
@@ -21,6 +22,7 @@ from suffice.measure.metric import Metric, find_metric, forget_metric, metric
 from suffice.measure.outcome import Curves, Outcome
 from suffice.measure.protocols import Protocol, find_protocol
 from suffice.measure.scores import Scores
+from suffice.measure.table import ScoreTable, score_table
 from suffice.measure.trial import Trial
 
 __all__ = [
@@ -29,6 +31,7 @@ __all__ = [
     "Metric",
     "Outcome",
     "Protocol",
+    "ScoreTable",
     "Scores",
     "Trial",
     "find_metric",
@@ -36,6 +39,7 @@ __all__ = [
     "forget_metric",
     "metric",
     "score",
+    "score_table",
     "trace",
 ]
 

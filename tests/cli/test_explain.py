@@ -66,3 +66,20 @@ def test_methods_are_listed_with_what_they_need():
     listed = {m["name"]: m for m in json.loads(run("methods", "--model", "timm/resnet10t", "--json").stdout)}
     assert listed["rise"]["options"]["masks"] == 4000
     assert listed["grad-cam"]["misfit"] is None
+
+
+def test_score(photos):
+    done = run(
+        "score", photos, *MODEL, "--method", "gradient,rise,rollout", "--option", "rise.masks=10", "--metric",
+        "insertion,sparseness", "--out", photos / "scores",
+    )  # fmt: skip
+    lines = done.stdout.splitlines()
+    assert lines[0] == "model\tmethod\tinsertion ↑\tsparseness ↑\ts / image"
+    assert [line.split("\t")[1] for line in lines[1:]] == ["gradient", "rise"]
+    assert "①" in done.stdout
+    assert "do not fit timm/resnet10t: rollout" in done.stderr
+    assert {p.suffix for p in (photos / "scores").iterdir()} == {".md", ".tex", ".csv", ".parquet"}
+    assert (
+        "no metric 'insertio'"
+        in run("score", photos, *MODEL, "--method", "rise", "--metric", "insertio", code=2).stderr
+    )
