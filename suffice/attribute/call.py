@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -11,7 +12,7 @@ from torch import Tensor
 from suffice.attribute.attribution import Attribution
 from suffice.attribute.method import Method, find_method, methods
 from suffice.attribute.task import Task
-from suffice.errors import OptionError
+from suffice.errors import OptionError, SufficeWarning
 from suffice.perturb.forwarder import Forwarder, Precision
 from suffice.vision import Classifier, open_images
 from suffice.vision.anatomy.preserve import preserved
@@ -144,6 +145,14 @@ def explain(
                 forwarder.make_room(error)
     if maps.dim() != 3 or len(maps) != len(pixels):
         raise OptionError(f"{method.name} returned {list(maps.shape)}; expected maps [{len(pixels)}, h, w].")
+    broken = ~maps.isfinite().flatten(1).all(dim=1)
+    if broken.any():
+        warnings.warn(
+            f"{method.name} found values that are not finite numbers in {int(broken.sum())} of {len(maps)} images; "
+            "they are set to 0.",
+            SufficeWarning,
+            stacklevel=3,
+        )
     return torch.nan_to_num(maps.detach().float(), nan=0.0, posinf=0.0, neginf=0.0)
 
 

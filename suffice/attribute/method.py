@@ -71,11 +71,18 @@ class Method:
         return None if self.unfit is None else self.unfit(net)
 
     def check(self, options: Mapping[str, Any]) -> None:
-        """Raise an error that lists the options there are if one is unknown."""
-        for name in options:
+        """Raise an error if an option is unknown, or is text where a number belongs, or not true or false."""
+        for name, value in options.items():
             if name not in self.options:
                 known = ", ".join(self.options) or "none"
                 raise OptionError(f"{self.name} has no option {name!r}; its options are {known}.")
+            usual = self.options[name]
+            if isinstance(usual, bool):
+                wrong = not isinstance(value, bool)
+            else:  # several numbers may stand where one does, so only what can never be one is refused
+                wrong = isinstance(usual, (int, float)) and isinstance(value, (str, bool))
+            if wrong:
+                raise OptionError(f"{self.name} has {name}={usual!r} by default; {value!r} cannot stand there.")
 
 
 def method(

@@ -24,7 +24,7 @@ SHORT_IMAGES, FULL_IMAGES = 16, 100
 
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for what it writes.")] = Path("suffice-demo"),
-    full: Annotated[bool, typer.Option("--full", help="All networks and more images; takes an hour or more.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="All networks and more images; takes much longer.")] = False,
     images: Annotated[int | None, typer.Option(min=2, help=f"Scenes.  [default: {SHORT_IMAGES}]")] = None,
 ) -> None:
     """Find out what is enough to decide: for an oracle whose rule is known, then for small trained networks.
@@ -76,7 +76,8 @@ def _zoo(out: Path, full: bool, count: int) -> None:
     images = open_images(f"scenes:test[:{count}]")
     output.note(
         f"Now {len(chosen)} networks and {count} scenes. In each, what is enough for 90 % of the network's confidence "
-        "(an MSE), how many such sets are there, and how many of their subsets still keep 80, 70, 60, 50 %?"
+        "(an MSE, of at most 10 cells), how many such sets are there, and how many of their subsets still keep 80, 70, "
+        "60, 50 %?"
     )
     nets = [load(name, device="cpu") for name in chosen]
     with output.progress("Searching") as on_progress:

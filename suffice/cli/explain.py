@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from suffice.cli import output
-from suffice.cli.options import AsJson, Checkpoint, Device, ModelName, Precision, RandomWeights, Resize, load_model
+from suffice.cli.options import (
+    AsJson,
+    Checkpoint,
+    Device,
+    ModelName,
+    Precision,
+    RandomWeights,
+    Resize,
+    load_model,
+    method_options,
+)
 from suffice.errors import OptionError
 
 if TYPE_CHECKING:
@@ -142,34 +152,6 @@ def methods_command(
             reason = m.misfit(net)
             row.insert(1, "yes" if reason is None else f"no: {reason}")
     output.print_table("", columns, rows)
-
-
-def method_options(given: list[str], names: list[str]) -> dict[str, dict[str, Any]]:
-    """Options of each method from NAME=VALUE and METHOD.NAME=VALUE."""
-    options: dict[str, dict[str, Any]] = {name: {} for name in names}
-    for text in given:
-        key, sign, value = text.partition("=")
-        if not sign:
-            raise OptionError(f"--option {text!r}; expected NAME=VALUE, such as masks=1000.")
-        owner, dot, name = key.rpartition(".")
-        if dot and owner not in options:
-            raise OptionError(f"--option {text!r}: {owner!r} is not among the methods {', '.join(names)}.")
-        for method in [owner] if dot else names:
-            options[method][name] = _value(value)
-    return options
-
-
-def _value(text: str) -> Any:
-    """A number, truth value or nothing where the text is one, else the text."""
-    named = {"true": True, "false": False, "none": None}
-    if text.lower() in named:
-        return named[text.lower()]
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
 
 
 def _draw(

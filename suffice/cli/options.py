@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from suffice.errors import OptionError
+
 if TYPE_CHECKING:
     from suffice.vision import Classifier
 
@@ -45,3 +47,31 @@ def load_model(
 
     options: dict[str, Any] = {"resize": resize.value} if resize else {}
     return load(name, checkpoint=checkpoint, pretrained=not random_weights, device=device, **options)
+
+
+def method_options(given: list[str], names: list[str]) -> dict[str, dict[str, Any]]:
+    """Options of each method from NAME=VALUE and METHOD.NAME=VALUE."""
+    options: dict[str, dict[str, Any]] = {name: {} for name in names}
+    for text in given:
+        key, sign, value = text.partition("=")
+        if not sign:
+            raise OptionError(f"--option {text!r}; expected NAME=VALUE, such as masks=1000.")
+        owner, dot, name = key.rpartition(".")
+        if dot and owner not in options:
+            raise OptionError(f"--option {text!r}: {owner!r} is not among the methods {', '.join(names)}.")
+        for method in [owner] if dot else names:
+            options[method][name] = _value(value)
+    return options
+
+
+def _value(text: str) -> Any:
+    """A number, truth value or nothing where the text is one, else the text."""
+    named = {"true": True, "false": False, "none": None}
+    if text.lower() in named:
+        return named[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from suffice.cli import output
-from suffice.cli.explain import method_options
-from suffice.cli.options import AsJson, Checkpoint, Device, RandomWeights, load_model
+from suffice.cli.options import AsJson, Checkpoint, Device, RandomWeights, load_model, method_options
 
 EXAMPLES = """
 Examples:

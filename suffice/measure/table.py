@@ -15,6 +15,7 @@ from scipy import stats
 from torch import Tensor
 
 from suffice.attribute import Method, attribute, find_method
+from suffice.errors import OptionError
 from suffice.measure.call import score
 from suffice.measure.metric import find_metric
 from suffice.measure.protocols import find_protocol
@@ -225,6 +226,9 @@ def score_table(
     opened = open_images(images)
     chosen = [m if isinstance(m, Method) else find_method(m) for m in methods]
     pairs = [(net, method) for net in nets for method in chosen if method.misfit(net) is None]
+    if not pairs:
+        names = ", ".join(net.name for net in nets)
+        raise OptionError(f"None of {', '.join(m.name for m in chosen)} fits {names}; suffice.methods() lists others.")
     rows = []
     for number, (net, method) in enumerate(pairs):
 

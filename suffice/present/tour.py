@@ -71,8 +71,7 @@ def visits(
             if on_progress is not None:
                 on_progress(before + done, len(nets) * len(images))
 
-        chosen = {k: v for k, v in vars(settings).items() if v != getattr(Settings(), k)}
-        found = find_evidence(net, images, batch_size=64, on_progress=report, **chosen)
+        found = find_evidence(net, images, batch_size=64, on_progress=report, **vars(settings))
         right = [e.target == label for e, label in zip(found, images.labels, strict=True)]
         statistics = found.summary().statistics
         yield Visit(net.name.partition("/")[2] or net.name, net.family, sum(right) / len(right), found, statistics)

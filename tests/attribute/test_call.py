@@ -42,6 +42,11 @@ def test_a_declared_method_is_found_by_name_and_alias_with_its_options(brightnes
     assert found.settings["options"] == {"power": 2.0}
     with pytest.raises(OptionError, match=r"no option 'strength'; its options are power"):
         attribute(net, images, "light", strength=2)
+    for wrong in ("much", True):
+        with pytest.raises(OptionError, match=r"brightness has power=1.0 by default"):
+            attribute(net, images, "light", power=wrong)
+    with pytest.raises(OptionError, match="coverage=False by default; 1 cannot"):
+        attribute(net, images, "rise", coverage=1)
 
 
 def test_names_cannot_be_taken_twice_and_options_need_defaults(brightness):
@@ -100,7 +105,8 @@ def test_what_is_not_a_number_does_not_leave():
         return torch.full((len(task), 2, 2), torch.nan)
 
     try:
-        assert torch.equal(attribute(small_cnn(), pictures(), "broken").maps, torch.zeros(3, 2, 2))
+        with pytest.warns(suffice.SufficeWarning, match="not finite numbers in 3 of 3 images"):
+            assert torch.equal(attribute(small_cnn(), pictures(), "broken").maps, torch.zeros(3, 2, 2))
     finally:
         forget_method("broken")
 

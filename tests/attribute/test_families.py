@@ -28,7 +28,8 @@ def test_works_or_says_why_not(name, net):
         reason = str(error)
     if reason:
         assert net.name in reason
-        assert methods()[name].needs, f"{name} needs nothing and must work everywhere"
+        # Only what reads attention or tokens may find some architecture unfit.
+        assert {"attention", "tokens"} & set(methods()[name].needs)
         return
     assert found.maps.isfinite().all()
     assert found.maps.shape[0] == 2

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from suffice.attribute import attribute
+from suffice.errors import OptionError
 from suffice.measure import ScoreTable, score, score_table
 from suffice.measure.table import TableRow
 from tests.attribute.nets import pictures, small_cnn
@@ -50,6 +51,8 @@ def test_methods_that_do_not_fit_are_left_out():
     table = score_table([small_cnn()], pictures(2), ["rollout", "gradient"], ["sparseness"])
     assert [r.method for r in table.rows] == ["gradient"]
     assert table.notes() == []
+    with pytest.raises(OptionError, match="None of rollout fits small-cnn"):
+        score_table([small_cnn()], pictures(2), ["rollout"], ["sparseness"])
 
 
 def test_best_second_and_significance_in_both_directions(known):
