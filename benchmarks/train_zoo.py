@@ -1,9 +1,7 @@
 """Train the zoo: every architecture with several seeds, on scenes that are rendered once.
 
 python benchmarks/train_zoo.py --out weights --seeds 0,1,2 --max-minutes 25
-python benchmarks/train_zoo.py --out weights --shard 0/3 &   # several processes share one GPU
-python benchmarks/train_zoo.py --out weights --shard 1/3 &
-python benchmarks/train_zoo.py --out weights --shard 2/3
+python benchmarks/train_zoo.py --out weights --workers 6   # six processes share one GPU and the images on it
 
 Each run writes NAME-seedS.safetensors and a line of table.jsonl; runs that are there already are skipped, and one that
 was stopped goes on from its checkpoint.
@@ -15,6 +13,7 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,25 +49,10 @@ class Run:
     augmented: bool
 
 
-def planned(names: list[str], seeds: list[int], teacher: str, shard: tuple[int, int]) -> list[Run]:
-    """The runs of one shard: teachers first, those who learn from them last.
-
-    Every third run of all goes to the same one of three shards, so that shards are disjoint and about equally long.
-    """
+def planned(names: list[str], seeds: list[int], teacher: str) -> list[Run]:
+    """All runs: teachers first, those who learn from them last."""
     runs = [Run(name, seed, *hints(name)) for seed in seeds for name in names]
-    order = sorted(runs, key=lambda run: (run.distilled, run.name != teacher))
-    return order[shard[0] :: shard[1]]
-
-
-def parsed_shard(text: str) -> tuple[int, int]:
-    """Read ``i/n``."""
-    try:
-        index, count = (int(part) for part in text.split("/"))
-    except ValueError:
-        raise OptionError(f"--shard is {text!r}; expected i/n, such as 0/3.") from None
-    if not 0 <= index < count:
-        raise OptionError(f"--shard is {text!r}; the first of three is 0/3, the last 2/3.")
-    return index, count
+    return sorted(runs, key=lambda run: (run.distilled, run.name != teacher))
 
 
 def row_of(facts: dict[str, Any]) -> dict[str, Any]:
@@ -123,37 +107,60 @@ def run_one(run: Run, data: TrainingData, options: argparse.Namespace) -> dict[s
     return row_of(read_facts(path))
 
 
-def train_all(runs: list[Run], data: TrainingData, options: argparse.Namespace, began: float) -> list[str]:
+def train_all(runs: Iterable[Run], data: TrainingData, options: argparse.Namespace, began: float) -> list[str]:
     """Do the runs that are not done yet, as long as there is time; return what failed and why."""
     table = options.out / "table.jsonl"
     failed: list[str] = []
     longest = 0.0
-    for number, run in enumerate(runs, start=1):
+    for run in runs:
         path = weights_path(options.out, run.name, run.seed)
         if path.exists():
             if (run.name, run.seed) not in listed(table):  # stopped between the weights and the line
                 append(table, row_of(read_facts(path)))
             continue
-        spent = time.monotonic() - began
+        spent = time.time() - began
         if options.max_minutes is not None and spent + longest > 60 * options.max_minutes:
             print(f"Stopped before {run.name}, seed {run.seed}: {spent / 60:.1f} minutes are spent.", flush=True)
-            break
-        start = time.monotonic()
+            continue
+        start = time.time()
         try:
             row = run_one(run, data, options)
         except SufficeError as error:
             failed.append(f"{run.name}, seed {run.seed}: {error}")
-            print(f"[{number}/{len(runs)}] FAILED {failed[-1]}", flush=True)
+            print(f"FAILED {failed[-1]}", flush=True)
             continue
         append(table, row)
-        longest = max(longest, time.monotonic() - start)
+        longest = max(longest, time.time() - start)
         print(
-            f"[{number}/{len(runs)}] {run.name:16} seed {run.seed}  accuracy {row['accuracy']:.4f}  "
+            f"{time.time() - began:6.0f} s  {run.name:16} seed {run.seed}  accuracy {row['accuracy']:.4f}  "
             f"train {row['training_accuracy']:.4f}  {row['parameters']:,} parameters  {row['seconds']:.1f} s",
             flush=True,
         )
         torch.compiler.reset()
     return failed
+
+
+def work(queue: Any, failures: Any, data: TrainingData, options: argparse.Namespace, began: float) -> None:
+    """One of several processes: take runs from the queue until it ends."""
+    torch.set_num_threads(1)
+    for failure in train_all(iter(queue.get, None), data, options, began):
+        failures.put(failure)
+
+
+def train_side_by_side(runs: list[Run], data: TrainingData, options: argparse.Namespace, began: float) -> list[str]:
+    """The same by several processes, which share the images on the device."""
+    context = torch.multiprocessing.get_context("spawn")
+    queue, failures = context.Queue(), context.Queue()
+    for run in [*runs, *[None] * options.workers]:
+        queue.put(run)
+    arguments = (queue, failures, data, options, began)
+    workers = [context.Process(target=work, args=arguments) for _ in range(options.workers)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    failed = [failures.get() for _ in range(failures.qsize())]
+    return failed + [f"a worker ended with {w.exitcode}" for w in workers if w.exitcode]
 
 
 def parser() -> argparse.ArgumentParser:
@@ -173,30 +180,28 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     made.add_argument("--compile", action="store_true")
     made.add_argument("--max-minutes", type=float, default=None)
-    made.add_argument("--wait-minutes", type=float, default=10.0, help="longest wait for a teacher of another shard")
-    made.add_argument("--shard", default="0/1", help="i/n: this process does every n-th run, from the i-th")
+    made.add_argument("--wait-minutes", type=float, default=10.0, help="longest wait for a teacher in training")
+    made.add_argument("--workers", type=int, default=1, help="processes that train side by side")
     return made
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Train what the options say; 1 if a run failed."""
-    began = time.monotonic()
+    began = time.time()
     options = parser().parse_args(arguments)
     from suffice.zoo.architectures import ARCHITECTURES
 
     names = list(ARCHITECTURES) if options.names == "all" else options.names.split(",")
     seeds = [int(seed) for seed in options.seeds.split(",")]
     try:
-        runs = planned(names, seeds, options.teacher, parsed_shard(options.shard))
+        runs = planned(names, seeds, options.teacher)
         options.out.mkdir(parents=True, exist_ok=True)
         data = open_data(
             options.data, validation=options.validation, size=options.size, images=options.images,
             device=options.device,
         )  # fmt: skip
-        print(
-            f"{len(runs)} runs on {len(data.train):,} images, ready after {time.monotonic() - began:.1f} s", flush=True
-        )
-        failed = train_all(runs, data, options, began)
+        print(f"{len(runs)} runs on {len(data.train):,} images, ready after {time.time() - began:.1f} s", flush=True)
+        failed = (train_all if options.workers == 1 else train_side_by_side)(runs, data, options, began)
     except SufficeError as error:
         print(f"Error: {error}", file=sys.stderr)
         return 2

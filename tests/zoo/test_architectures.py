@@ -25,8 +25,8 @@ PARTS = {
     "convnext": ((7, 7), 0, 0),
     "swin": ((7, 7), 0, 4),
     "nest": ((7, 7), 0, 4),
-    "deit": ((7, 7), 1, 6),
-    "deit-distilled": ((7, 7), 2, 6),
+    "deit": ((14, 14), 1, 4),
+    "deit-distilled": ((14, 14), 2, 4),
     "pit": ((7, 7), 1, 4),
     "pit-distilled": ((7, 7), 2, 4),
     "levit": ((4, 4), 0, 5),  # one of them in the downsampling

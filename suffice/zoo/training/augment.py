@@ -124,13 +124,13 @@ def smooth(labels: Tensor, classes: int, smoothing: float) -> Tensor:
     return targets.scatter_(1, labels[:, None], 1 - smoothing + spread)
 
 
-def mix(images: Tensor, targets: Tensor, share: float) -> tuple[Tensor, Tensor]:
+def mix(images: Tensor, targets: Tensor, share: float | Tensor) -> tuple[Tensor, Tensor]:
     """Mix each image with its opposite in the batch, and their targets alike.
 
     Args:
         images: [B, 3, H, W].
         targets: [B, K].
-        share: How much of its own an image keeps.
+        share: How much of its own an image keeps; a scalar.
 
     Returns:
         Images and targets, mixed.

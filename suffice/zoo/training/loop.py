@@ -16,9 +16,10 @@ from torch import Tensor, nn
 from suffice.errors import OptionError
 from suffice.vision.outputs import class_scores
 from suffice.zoo.training.augment import augmented, mix, smooth
+from suffice.zoo.training.capture import CapturedStep
 from suffice.zoo.training.data import Examples, Normalise, TrainingData
 from suffice.zoo.training.distill import Teacher, cross_entropy, distillation_loss, heads
-from suffice.zoo.training.optimise import MovingAverage, optimiser_for
+from suffice.zoo.training.optimise import MovingAverage, optimiser_for, set_learning_rate
 from suffice.zoo.training.recipe import Recipe
 
 
@@ -83,6 +84,8 @@ class Loop:
         self.seen = 0
         self._forward = torch.compile(module) if recipe.compile else module
         self._generator = torch.Generator(self.device)
+        self._share = torch.ones((), device=self.device)
+        self._captured = CapturedStep(self._learn, self.device, (self._generator,))
         self._epoch = -1
         self._order = torch.empty(0)
 
@@ -98,11 +101,27 @@ class Loop:
         self._generator.manual_seed(seed)
         self._seed_network(seed)
 
-        index = self._batch()
+        share = np.random.default_rng(seed).beta(recipe.mixup, recipe.mixup) if recipe.mixup else 1.0
+        self._share.fill_(float(share))
+        set_learning_rate(self.optimiser, recipe.learning_rate(self.step, self.steps))
+        self._captured(self._batch(), self._share)
+        if self.average is not None:
+            self.average.update(self.module, self.step)
+        self.seen += self.batch
+        self.step += 1
+
+    def _learn(self, index: Tensor, share: Tensor) -> None:
+        """Learn from one batch. Nothing in here may wait for the device, or depend on the number of the step.
+
+        Args:
+            index: Which training images, int64 [B].
+            share: How much of its own an image keeps where images are mixed, scalar.
+        """
+        recipe = self.recipe
         images = augmented(self.data.train.pixels[index], recipe, self.normalise.mean, self._generator)
         targets = smooth(self.data.train.labels[index], len(self.data.classes), recipe.smoothing)
         if recipe.mixup:
-            images, targets = mix(images, targets, float(np.random.default_rng(seed).beta(recipe.mixup, recipe.mixup)))
+            images, targets = mix(images, targets, share)
         with self._autocast():
             logits, copied = heads(self._forward(self.normalise(images)))
             wanted = self.teacher(images) if self.teacher is not None else None
@@ -111,19 +130,13 @@ class Loop:
             weight = recipe.distill_weight
             loss = (1 - weight) * loss + weight * distillation_loss(copied, wanted, recipe)
 
-        for group in self.optimiser.param_groups:
-            group["lr"] = recipe.learning_rate(self.step, self.steps)
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()
         if recipe.clip is not None:
             nn.utils.clip_grad_norm_(self.module.parameters(), recipe.clip)
         self.optimiser.step()
-        if self.average is not None:
-            self.average.update(self.module, self.step)
         right = (logits.argmax(1) == targets.argmax(1)).sum()
         self.tally += torch.stack((loss.detach() * self.batch, right))
-        self.seen += self.batch
-        self.step += 1
 
     def progress(self, seconds: float, since: int, validation: float | None = None) -> Progress:
         """Where the run stands, after so many seconds of training since a step."""

@@ -14,9 +14,21 @@ from suffice.zoo.training.recipe import Recipe
 def optimiser_for(module: nn.Module, recipe: Recipe) -> torch.optim.AdamW:
     """AdamW; vectors (norms, biases, scales) and what the module itself excepts (embeddings) are not decayed."""
     decayed, others = parameter_groups(module)
-    fused = bool(decayed or others) and all(p.device.type == "cuda" for p in (*decayed, *others))
+    parameters = (*decayed, *others)
+    cuda = bool(parameters) and all(p.device.type == "cuda" for p in parameters)
+    # On a GPU its steps are recorded, and what changes between them must be a tensor there.
+    rate = torch.tensor(recipe.lr, device=parameters[0].device) if cuda else recipe.lr
     groups = [{"params": decayed, "weight_decay": recipe.weight_decay}, {"params": others, "weight_decay": 0.0}]
-    return torch.optim.AdamW([g for g in groups if g["params"]], lr=recipe.lr, fused=fused)
+    return torch.optim.AdamW([g for g in groups if g["params"]], lr=rate, fused=cuda, capturable=cuda)
+
+
+def set_learning_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:
+    """Set it for all parameters; in place where it is a tensor."""
+    for group in optimiser.param_groups:
+        if isinstance(group["lr"], Tensor):
+            group["lr"].fill_(rate)
+        else:
+            group["lr"] = rate
 
 
 def parameter_groups(module: nn.Module) -> tuple[list[nn.Parameter], list[nn.Parameter]]:

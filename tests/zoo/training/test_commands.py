@@ -162,16 +162,19 @@ def test_the_script_stops_in_time_and_says_what_failed(script, capsys):
     assert "Stopped before" in capsys.readouterr().out
     assert script("--names", "student", "--seeds", "0", "--wait-minutes", "0.001") == 1
     assert "do not exist after" in capsys.readouterr().out
-    assert script("--shard", "3/3") == 2
+    assert script("--images", "0") == 2
 
 
-def test_shards_are_disjoint_and_complete(monkeypatch):
+def test_teachers_come_first_and_students_last(monkeypatch):
     monkeypatch.setattr(train_zoo, "hints", lambda name: (name == "c", False))
-    whole = train_zoo.planned(["a", "b", "c"], [0, 1], "b", (0, 1))
-    parts = [train_zoo.planned(["a", "b", "c"], [0, 1], "b", (i, 4)) for i in range(4)]
-    assert sorted(map(str, whole)) == sorted(str(run) for part in parts for run in part)
-    assert [run.name for run in whole] == ["b", "b", "a", "a", "c", "c"]
-    assert max(map(len, parts)) - min(map(len, parts)) <= 1
+    runs = train_zoo.planned(["a", "b", "c"], [0, 1], "b")
+    assert [run.name for run in runs] == ["b", "b", "a", "a", "c", "c"]
+
+
+def test_workers_share_the_runs(folder, tmp_path):
+    arguments = ("--data", folder, "--out", tmp_path, "--names", "timm/resnet10t", "--seeds", "0,1,2", *QUICK)
+    assert train_zoo.main([str(a) for a in (*arguments, "--workers", "2")]) == 0
+    assert sorted(row["seed"] for row in rows(tmp_path)) == [0, 1, 2]
 
 
 def test_nothing_of_torch_is_left_changed(run):
