@@ -98,8 +98,8 @@ def compare(options: argparse.Namespace) -> None:
         cells = []
         for column in columns:
             by_seed = np.array([np.nanmean(run[column]) for run in seeds.values()])
-            over_images = np.nanmean([run[column] for run in seeds.values()], axis=0)
-            over_images = over_images[~np.isnan(over_images)]
+            runs = np.array([run[column] for run in seeds.values()])
+            over_images = np.nanmean(runs[:, ~np.isnan(runs).all(axis=0)], axis=0)  # without an MSE there is no size
             image_error = over_images.std(ddof=1) / len(over_images) ** 0.5
             seed_error = by_seed.std(ddof=1) / len(by_seed) ** 0.5 if len(by_seed) > 1 else float("nan")
             cells.append(f"{by_seed.mean():.2f} ± {image_error:.2f} ({seed_error:.2f})")

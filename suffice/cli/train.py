@@ -46,7 +46,7 @@ def train(
     size: Annotated[int | None, typer.Option(min=8, help="Pixels a side.  [default: 56 scenes, 64 others]")] = None,
     images: Annotated[int | None, typer.Option(min=2, help="Use so many training images.")] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Number of batches; goes before --epochs.")] = None,
-    epochs: Annotated[float | None, typer.Option(help="Passes.  [default: 4 scenes, 30 others]")] = None,
+    epochs: Annotated[float | None, typer.Option(help="Passes.  [default: 5 scenes, 30 others]")] = None,
     batch: Annotated[int | None, typer.Option(min=1, help="Images in a batch.  [default: 512]")] = None,
     lr: Annotated[float | None, typer.Option(help="Highest learning rate.  [default: 0.002]")] = None,
     smoothing: Annotated[float | None, typer.Option(help="Label smoothing.")] = None,

@@ -27,6 +27,7 @@ INK = "#1b2430"
 VEIL = "#e6eaef"  # a little grey, so that white cells that are kept still stand out
 DIMMED = 0.15  # how much of a hidden cell shows through it
 LONGEST = 400  # pixels; enough for the largest place it is shown at, printed at twice the density of a screen
+TINY = 96  # pixels a side
 
 
 def mse_picture(
@@ -102,10 +103,16 @@ def hidden_picture(photo: Image.Image, baseline: Drawable | str | None, hide: Hi
 
 
 def data_uri(photo: Image.Image) -> str:
-    """The picture, made smaller where it is large, for use inside a document."""
+    """The picture, made smaller where it is large, for use inside a document.
+
+    Where it is tiny, each pixel becomes a sharp square: viewers would blur it, and JPEG would show its artefacts.
+    """
     small = photo.copy()
     small.thumbnail((LONGEST, LONGEST), Image.Resampling.LANCZOS)
-    lossless = max(small.size) <= 96  # so few pixels are enlarged, and would show the artefacts of JPEG
+    lossless = max(small.size) <= TINY
+    if lossless:
+        times = max(1, LONGEST // max(small.size))
+        small = small.resize((times * small.width, times * small.height), Image.Resampling.NEAREST)
     data = io.BytesIO()
     if lossless:
         small.save(data, "PNG")

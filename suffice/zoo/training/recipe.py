@@ -55,7 +55,7 @@ class Recipe:
         0.5
     """
 
-    epochs: float = 4.0
+    epochs: float = 5.0
     steps: int | None = None
     batch: int = 512
     lr: float = 2e-3
