@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import suffice
+from suffice.zoo.architectures import ARCHITECTURES
+from suffice.zoo.source import table
 
 project = "suffice"
 author = "The suffice developers"
@@ -18,7 +20,7 @@ extensions = [
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
 ]
-exclude_patterns = ["_build", "_generated"]
+exclude_patterns = ["_build", "_generated", "tables"]
 
 myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
@@ -57,6 +59,20 @@ write_table(
     "methods",
     "| method | what it shows | needs |",
     [[f"`{m.name}`", described(m), ", ".join(m.needs) or "nothing"] for m in suffice.methods().values()],
+)
+write_table(
+    "zoo",
+    "| network | what it is | parameters | accuracy | of all seeds |",
+    [
+        [
+            f"`zoo/{name}`",
+            f"{ARCHITECTURES[name].about} (*{ARCHITECTURES[name].family}*)",
+            f"{row['parameters']:,}",
+            f"{row['accuracy']:.2%}",
+            ", ".join(f"{value:.2%}" for value in row["accuracy_of_all_seeds"]),
+        ]
+        for name, row in table().items()
+    ],
 )
 write_table(
     "metrics",

@@ -19,6 +19,7 @@ COOL = np.array(
 )
 # Single pixels that stand far out would leave the rest of a map dark, so colours end at this quantile.
 BRIGHTEST = 0.995
+TINY = 96  # pixels a side; images up to this are shown with sharp pixels
 
 
 def colours(values: Tensor, ramp: np.ndarray = WARM) -> np.ndarray:
@@ -61,10 +62,15 @@ def overlay(values: Tensor, image: Image.Image | Tensor | None = None) -> Image.
     height, width = values.shape
     if isinstance(image, Tensor):
         image = Image.fromarray((image.permute(1, 2, 0).cpu().numpy() * 255).round().astype(np.uint8))
-    grey = np.asarray(image.convert("L").resize((width, height), Image.Resampling.BICUBIC), dtype=np.float32)
+    grey = np.asarray(image.convert("L").resize((width, height), resampling(image)), dtype=np.float32)
     weight = (0.2 + 0.5 * strength.cpu().numpy())[..., None]
     mixed = drawn * weight + grey[..., None] * (1 - weight)
     return Image.fromarray(mixed.round().clip(0, 255).astype(np.uint8))
+
+
+def resampling(image: Image.Image) -> Image.Resampling:
+    """How to enlarge an image to be looked at: where it is tiny, with sharp pixels."""
+    return Image.Resampling.NEAREST if max(image.size) <= TINY else Image.Resampling.BICUBIC
 
 
 def side_by_side(pictures: Sequence[Image.Image], gap: int = 4) -> Image.Image:

@@ -33,6 +33,8 @@ Examples:
 [green]suffice explain cat-and-dog.jpg --model torchvision/resnet50 --target tabby --target beagle --out maps[/green]
 
 [green]suffice explain cat.jpg --model torchvision/resnet50 --method rise --option masks=1000 --out maps[/green]
+
+[green]suffice explain scenes:test[:5] --model zoo/deit --method rollout,vit-cx,tis --score --out maps[/green]
 """
 METHODS_EXAMPLES = """
 Examples:
@@ -44,7 +46,7 @@ Examples:
 
 
 def explain(
-    images: Annotated[list[Path], typer.Argument(help="Image files, folders, or CSV/JSONL lists.")],
+    images: Annotated[list[str], typer.Argument(help="Image files, folders, CSV/JSONL lists, or scenes:test[:5].")],
     model: ModelName,
     method: Annotated[str, typer.Option(help="Methods, separated by commas; see suffice methods.")] = "grad-cam",
     target: Annotated[
@@ -55,6 +57,9 @@ def explain(
         list[str] | None,
         typer.Option(help="Option of a method: NAME=VALUE, or METHOD.NAME=VALUE where several differ."),
     ] = None,
+    score: Annotated[
+        bool, typer.Option("--score", help="Measure insertion and deletion and write them below each map.")
+    ] = False,
     out: Annotated[Path, typer.Option(help="Folder for figures and maps.")] = Path("explanations"),
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
     checkpoint: Checkpoint = None,
@@ -103,7 +108,8 @@ def explain(
                     **options[one.name],
                 )
             row[one.name].save(out / f"{one.name}{f'-{_as_file(wanted)}' if wanted else ''}.safetensors")
-    written = _draw(net, open_images(readable), predictions, found, top, out)
+    notes = {wanted: _notes(net, readable, row) if score else {} for wanted, row in found.items()}
+    written = _draw(net, open_images(readable), predictions, found, notes, top, out)
     if as_json:
         output.print_json({"model": net.name, "methods": [m.name for m in chosen], "figures": list(map(str, written))})
     else:
@@ -159,6 +165,7 @@ def _draw(
     images: Images,
     predictions: Predictions,
     found: dict[str, dict[str, Attribution]],
+    notes: dict[str, dict[str, list[str]]],
     top: int,
     out: Path,
 ) -> list[Path]:
@@ -168,10 +175,11 @@ def _draw(
     written = []
     for number, picture in enumerate(images):
         rows = []
-        for by_method in found.values():
+        for wanted, by_method in found.items():
             any_one = next(iter(by_method.values()))
             maps = {name: attribution.maps[number] for name, attribution in by_method.items()}
-            rows.append(ClassRow(any_one.labels[number], float(any_one.confidences[number]), maps))
+            below = {name: texts[number] for name, texts in notes[wanted].items()}
+            rows.append(ClassRow(any_one.labels[number], float(any_one.confidences[number]), maps, below))
         said = [(label, score) for _, label, score in best[number]]
         figure = explanation_figure(
             net.geometry(picture.decode()), rows, title=Path(picture.name).name, model=net.name, top=said
@@ -180,6 +188,19 @@ def _draw(
         path.write_text(figure, encoding="utf-8")
         written.append(path)
     return written
+
+
+def _notes(net: Classifier, images: Any, found: dict[str, Attribution]) -> dict[str, list[str]]:
+    """Insertion and deletion of each map, by method, as text."""
+    from suffice import measure
+    from suffice.present.explanation import score_note
+
+    notes = {}
+    for name, attribution in found.items():
+        with output.progress(f"{name}: insertion, deletion") as on_progress:
+            scores = measure(net, images, attribution, ["insertion", "deletion"], on_progress=on_progress)
+        notes[name] = [score_note(scores, number) for number in range(len(attribution.maps))]
+    return notes
 
 
 def _as_file(text: str) -> str:

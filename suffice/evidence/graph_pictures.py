@@ -12,6 +12,7 @@ import torch
 from PIL import Image, ImageDraw
 from torch import Tensor
 
+from suffice.attribute.pictures import TINY
 from suffice.errors import OptionError
 from suffice.perturb.baselines import make_baseline
 from suffice.perturb.masks import RegionMasks
@@ -27,7 +28,6 @@ INK = "#1b2430"
 VEIL = "#e6eaef"  # a little grey, so that white cells that are kept still stand out
 DIMMED = 0.15  # how much of a hidden cell shows through it
 LONGEST = 400  # pixels; enough for the largest place it is shown at, printed at twice the density of a screen
-TINY = 96  # pixels a side
 
 
 def mse_picture(

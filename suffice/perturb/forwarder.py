@@ -31,8 +31,8 @@ class Forwarder:
         net: The classifier.
         batch_size: Inputs per forward, or ``"auto"``. Halved, with one warning, when memory runs out.
         precision: ``"fp32"``, ``"bf16"`` or ``"fp16"`` for the model; logits are always returned in fp32.
-        channels_last: Memory layout; ``"auto"`` chooses it on the GPU for models with convolutions beyond the
-            first layer, which run faster with it.
+        channels_last: Memory layout; ``"auto"`` chooses it for models with convolutions beyond the first layer, which
+            run faster with it on GPUs and CPUs.
         compile: Compile the model with ``torch.compile``, for just one shape: incomplete batches must be padded.
     """
 
@@ -128,7 +128,7 @@ def _in_precision(module: torch.nn.Module, dtype: torch.dtype) -> torch.nn.Modul
 
 def _wants_channels_last(net: Classifier) -> bool:
     """Whether a model has convolutions enough to profit, beyond the one that cuts patches."""
-    if net.device.type != "cuda":
+    if net.device.type not in ("cuda", "cpu"):
         return False
     convolutions = [m for m in net.module.modules() if isinstance(m, torch.nn.Conv2d)]
     return len(convolutions) > 1

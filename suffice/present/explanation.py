@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from PIL import Image
 from torch import Tensor
 
-from suffice.attribute.pictures import COOL, WARM, colours, levels, overlay
+from suffice.attribute.pictures import COOL, WARM, colours, levels, overlay, resampling
 from suffice.evidence.graph_markup import EMPTY, FAINT, HAIRLINE, INK, QUIET, SANS, tag, text, words
 from suffice.evidence.graph_pictures import data_uri
 from suffice.evidence.graph_text import shortened
 from suffice.perturb import enlarge
+
+if TYPE_CHECKING:
+    from suffice.measure import Scores
 
 MARGIN, GAP, SIDE = 28.0, 16.0, 196.0
 SHARPNESS = 2  # pixels of an embedded picture for each unit of the drawing
@@ -29,11 +33,13 @@ class ClassRow:
         label: Name of the class explained.
         confidence: The model's score of it.
         maps: Name of each method → its map [h, w], high = important.
+        notes: Name of a method → what to write below its map, such as its scores.
     """
 
     label: str
     confidence: float
     maps: Mapping[str, Tensor]
+    notes: Mapping[str, str] = field(default_factory=dict)
 
 
 def explanation_figure(
@@ -68,13 +74,14 @@ def explanation_figure(
     width = max(width, 2 * MARGIN + 2 * SIDE + GAP)
     head = MARGIN + 44
     body = head + 22
-    row_height = high + 34
+    below = 17 if any(row.notes for row in rows) else 0
+    row_height = high + 34 + below
     left_height = high + 26 + 22 * len(top)
     foot = body + max(row_height * len(rows), left_height) + 18
     parts = [
         text(MARGIN, MARGIN + 14, shortened(title, 17, width - 2 * MARGIN), 17, font_weight="bold"),
         text(MARGIN, MARGIN + 33, shortened(model, 12, width - 2 * MARGIN), 12, QUIET),
-        _picture(MARGIN, body, high, photo.resize(_pixels(high), Image.Resampling.LANCZOS)),
+        _picture(MARGIN, body, high, photo.resize(_pixels(high), resampling(photo))),
         *_predictions(MARGIN, body + high + 26, top),
     ]
     for column, name in enumerate(methods):
@@ -84,9 +91,10 @@ def explanation_figure(
             y = body + row_height * number
             drawn = overlay(enlarge(row.maps[name][None].float(), _pixels(high)[::-1])[0], photo)
             parts.append(_picture(x, y, high, drawn))
+            parts.append(text(x, y + high + 15, row.notes.get(name, ""), 11, QUIET))
             if column == 0:
                 said = f"{row.label}  {row.confidence:.1%}"
-                parts.append(text(x, y + high + 17, said, 12.5, INK))
+                parts.append(text(x, y + high + 17 + below, said, 12.5, INK))
     signed = any(bool((levels(m) < 0).any()) for row in rows for m in row.maps.values())
     parts += _colour_bar(MARGIN, foot, width, signed)
     tall = foot + 40
@@ -102,6 +110,12 @@ def explanation_figure(
         font_family=SANS,
         role="img",
     )
+
+
+def score_note(scores: Mapping[str, Scores], number: int) -> str:
+    """The note below the map of one image: its insertion and deletion."""
+    inserted, deleted = (float(scores[metric].values[number]) for metric in ("insertion", "deletion"))
+    return f"insertion {inserted:.2f} · deletion {deleted:.2f}"
 
 
 def _pixels(high: float) -> tuple[int, int]:

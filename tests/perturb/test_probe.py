@@ -93,15 +93,15 @@ def test_small_float_masks_are_enlarged(net, images):
 
 def test_nothing_is_asked_twice(net, images):
     probe = Probe(net, images, batch_size=8)
-    net.module.batches.clear()
+    probe.forwarder.module.batches.clear()
     regions = torch.randint(1 << 49, (20,))
     index = torch.randint(3, (20,))
     first = probe.ask(index, regions)
-    assert sum(net.module.batches) == 20
+    assert sum(probe.forwarder.module.batches) == 20
     assert torch.equal(probe.ask(index, regions), first)
     again = torch.arange(20).repeat(3)
     assert torch.equal(probe.ask(index[again], regions[again]), first[again])
-    assert sum(net.module.batches) == 20
+    assert sum(probe.forwarder.module.batches) == 20
     counters = probe.counters
     assert (counters.questions, counters.remembered, counters.forwards) == (100, 80, 20)
     assert counters.seconds > 0
@@ -123,9 +123,9 @@ def test_without_remembering_each_ask_goes_to_the_model(net, images):
 
 def test_batches_are_full(net, images):
     probe = Probe(net, images, batch_size=8)
-    net.module.batches.clear()
+    probe.forwarder.module.batches.clear()
     probe.ask(torch.arange(30) % 3, torch.arange(30) * 77 + 1)
-    assert net.module.batches == [8, 8, 8, 6]
+    assert probe.forwarder.module.batches == [8, 8, 8, 6]
 
 
 @pytest.mark.parametrize("batch_size", [1, 7, 64])
