@@ -17,12 +17,14 @@ from torch import Tensor, nn
 from suffice.attribute.task import Output, Task
 from suffice.errors import OptionError
 from suffice.perturb.baselines import Baseline
+from suffice.vision import Classifier
 from suffice.vision.anatomy import record
 
 Heads = Literal["mean", "max", "min"]
 
 # Start layers were chosen for models of this depth.
 PUBLISHED_DEPTH = 12
+IN_WINDOWS = "its blocks do not see all tokens as one sequence, so attention is cut into windows or regrouped"
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,12 @@ class Path:
         return attention
 
 
+def why_in_windows(net: Classifier) -> str | None:
+    """Why attention cannot be followed whatever block it is entered at; None where that depends on the block."""
+    blocks = net.anatomy.blocks
+    return IN_WINDOWS if blocks and net.anatomy.layout(blocks[-1]).form != "tokens" else None
+
+
 def find_path(task: Task, method: str, start: int = 0, stop: int | None = None, *, pooled: bool = False) -> Path:
     """The blocks from ``start`` on, if the model's attention can be followed through them.
 
@@ -114,7 +122,7 @@ def find_path(task: Task, method: str, start: int = 0, stop: int | None = None, 
     layouts = [anatomy.layout(block) for block in blocks]
     last = layouts[-1]
     if any(layout.form != "tokens" for layout in layouts):
-        raise misfit("its blocks do not see all tokens as one sequence, so attention is cut into windows or regrouped")
+        raise misfit(IN_WINDOWS)
     if differing := [number for number, layout in enumerate(layouts, start) if layout != last]:
         raise misfit(
             f"block {differing[-1]} sees {_by(anatomy.grid(anatomy.blocks[differing[-1]]))} patch tokens and the last "

@@ -6,6 +6,7 @@ import difflib
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from pkgutil import iter_modules
@@ -147,12 +148,18 @@ def methods() -> dict[str, Method]:
         >>> methods()["integrated-gradients"].needs
         ('gradients',)
     """
+    _import_all()
+    return dict(sorted(_methods.items()))
+
+
+@cache
+def _import_all() -> None:
+    """Import what declares methods, once: looking through the installed packages takes long."""
     package = import_module("suffice.attribute.methods")
     for module in iter_modules(package.__path__, package.__name__ + "."):
         import_module(module.name)
     for entry in entry_points(group="suffice.methods"):
         entry.load()
-    return dict(sorted(_methods.items()))
 
 
 def find_method(name: str) -> Method:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import suffice
-from suffice.cli import bench, demo, evidence, explain, models, predict, score, train
+from suffice.cli import bench, demo, evidence, explain, models, predict, sanity, score, train
 from suffice.cli.output import stderr
 from suffice.errors import SufficeError
 
@@ -41,6 +41,7 @@ app.command("predict", epilog=predict.EXAMPLES)(predict.predict)
 app.command("methods", epilog=explain.METHODS_EXAMPLES)(explain.methods_command)
 app.command("explain", epilog=explain.EXAMPLES)(explain.explain)
 app.command("score", epilog=score.EXAMPLES)(score.score)
+app.command("sanity", epilog=sanity.EXAMPLES)(sanity.sanity)
 app.command("evidence", epilog=evidence.EXAMPLES)(evidence.evidence)
 app.command("train", epilog=train.EXAMPLES)(train.train)
 app.add_typer(bench.app, name="bench")

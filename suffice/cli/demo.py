@@ -29,6 +29,7 @@ def demo(
     out: Annotated[Path, typer.Option(help="Folder for what it writes.")] = Path("suffice-demo"),
     full: Annotated[bool, typer.Option("--full", help=f"{FULL_IMAGES} scenes; takes much longer.")] = False,
     images: Annotated[int | None, typer.Option(min=2, help=f"Scenes.  [default: {SHORT_IMAGES}]")] = None,
+    networks: Annotated[str | None, typer.Option(help="Networks of the zoo, as a,b,c.  [default: all]")] = None,
 ) -> None:
     """Find out what is enough to decide: for an oracle whose rule is known, then for small trained networks.
 
@@ -39,7 +40,7 @@ def demo(
     count = images or (FULL_IMAGES if full else SHORT_IMAGES)
     out.mkdir(parents=True, exist_ok=True)
     _oracle(out)
-    _zoo(out, count)
+    _zoo(out, count, networks)
     _maps(out, count)
     output.note(
         "Try next: suffice evidence YOUR_PHOTO.jpg --model timm/deit_small_patch16_224 --out evidence\n"
@@ -75,12 +76,13 @@ def _oracle(out: Path) -> None:
     output.note(f"The structured attention graph: {out / 'oracle-graph.svg'}\n")
 
 
-def _zoo(out: Path, count: int) -> None:
+def _zoo(out: Path, count: int, networks: str | None) -> None:
     from suffice import load, models, open_images
     from suffice.present.tour import HEADINGS, sentences, table_rows, visits, write_table
 
     images = open_images(f"scenes:test[:{count}]")
-    nets = [load(m.name, device="cpu") for m in models("zoo/*")]
+    names = [f"zoo/{name.strip()}" for name in networks.split(",")] if networks else [m.name for m in models("zoo/*")]
+    nets = [load(name, device="cpu") for name in names]
     output.note(
         f"Now {len(nets)} small networks, after those of the papers, trained on scenes: creatures of 16 kinds, which "
         "any two of their five parts tell. What is enough for 90 % of a network's confidence (an MSE, of at most 10 "

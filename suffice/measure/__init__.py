@@ -5,7 +5,11 @@ and one function from a :class:`Trial` to an :class:`Outcome`; every choice that
 such choices is a protocol. Metrics asked for together share what they ask of the model.
 
 * :func:`score`: scores of maps by any metrics; :class:`Scores`, :class:`Outcome`, :class:`Curves`: what it returns.
-* :func:`score_table`, :class:`ScoreTable`: methods × models × metrics, with errors and significance.
+* :func:`score_table`, :class:`ScoreTable`: methods × models × metrics, with errors and significance; :class:`Entry`: a
+  method with options of its own in such a table.
+* :func:`sanity_check`, :func:`data_randomisation`: do maps depend on what a model has learnt? See
+  :mod:`suffice.measure.sanity`.
+* :mod:`suffice.measure.torchmetrics`: metrics with ``update``, ``compute`` and ``reset``, for training loops.
 * :func:`suffice.metrics`, :class:`Metric`: what there is, which direction is better, and what it needs.
 * :func:`suffice.protocols`, :class:`Protocol`: named sets of choices, from the papers and ours.
 * :func:`metric`, :class:`Trial`: how a metric is declared, and what it gets to work on.
@@ -21,23 +25,28 @@ from suffice.measure.curves import CurveChoices, trace
 from suffice.measure.metric import Metric, find_metric, forget_metric, metric
 from suffice.measure.outcome import Curves, Outcome
 from suffice.measure.protocols import Protocol, find_protocol
+from suffice.measure.sanity import SanityReport, data_randomisation, sanity_check
 from suffice.measure.scores import Scores
-from suffice.measure.table import ScoreTable, score_table
+from suffice.measure.table import Entry, ScoreTable, score_table
 from suffice.measure.trial import Trial
 
 __all__ = [
     "CurveChoices",
     "Curves",
+    "Entry",
     "Metric",
     "Outcome",
     "Protocol",
+    "SanityReport",
     "ScoreTable",
     "Scores",
     "Trial",
+    "data_randomisation",
     "find_metric",
     "find_protocol",
     "forget_metric",
     "metric",
+    "sanity_check",
     "score",
     "score_table",
     "trace",

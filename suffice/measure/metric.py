@@ -6,6 +6,7 @@ import difflib
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from pkgutil import iter_modules
@@ -129,12 +130,18 @@ def metrics() -> dict[str, Metric]:
         >>> metrics()["deletion"].higher_is_better
         False
     """
+    _import_all()
+    return dict(sorted(_metrics.items()))
+
+
+@cache
+def _import_all() -> None:
+    """Import what declares metrics, once: looking through the installed packages takes long."""
     package = import_module("suffice.measure.metrics")
     for module in iter_modules(package.__path__, package.__name__ + "."):
         import_module(module.name)
     for entry in entry_points(group="suffice.metrics"):
         entry.load()
-    return dict(sorted(_metrics.items()))
 
 
 def find_metric(name: str) -> Metric:

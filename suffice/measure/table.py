@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,12 +18,42 @@ from suffice.attribute import Method, attribute, find_method
 from suffice.errors import OptionError
 from suffice.measure.call import score
 from suffice.measure.metric import find_metric
-from suffice.measure.protocols import find_protocol
+from suffice.measure.metric import metrics as metrics_by_name
+from suffice.measure.outcome import Outcome
+from suffice.measure.protocols import Protocol, TargetClass, find_protocol
+from suffice.perturb.forwarder import Precision
 from suffice.vision import Classifier, Images, open_images
 
 # So many images are explained and measured before their maps are let go of.
 BLOCK = 256
+# What a compiled model does not show.
+READS_INSIDE = {"gradients", "tokens", "attention"}
 LATEX = {"_": "\\_", "%": "\\%", "±": "$\\pm$", "↑": "$\\uparrow$", "↓": "$\\downarrow$"}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A method with options of its own, as one line of a table.
+
+    Attributes:
+        method: The method.
+        options: Its options.
+        label: What the table calls it; default: the name of the method, and the options.
+    """
+
+    method: str | Method
+    options: Mapping[str, Any] = field(default_factory=dict)
+    label: str = ""
+
+    @property
+    def found(self) -> Method:
+        """The method itself."""
+        return self.method if isinstance(self.method, Method) else find_method(self.method)
+
+    @property
+    def name(self) -> str:
+        """What the table calls it."""
+        return self.label or " ".join([self.found.name, *(f"{key}={value}" for key, value in self.options.items())])
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,15 +62,17 @@ class TableRow:
 
     Attributes:
         model: Name of the model.
-        method: Name of the method.
+        method: Name of the method, or label of the entry.
         values: By metric, one value an image, [N]; NaN where the metric leaves an image out.
         seconds: For one image, making its map.
+        facts: What else is known about the row, such as the number of masks, by name of a column.
     """
 
     model: str
     method: str
     values: dict[str, Tensor]
     seconds: float
+    facts: Mapping[str, float] = field(default_factory=dict)
 
     def mean(self, metric: str) -> float:
         """Mean over images."""
@@ -73,7 +105,7 @@ class ScoreTable:
 
     Attributes:
         rows: One for each model and method.
-        metrics: Names of the columns.
+        metrics: Names of the columns: metrics, or parts of them such as ``"insertion/grey"``.
         protocol: By which they were measured.
         images: How many images.
     """
@@ -88,7 +120,7 @@ class ScoreTable:
         rows = [r for r in self.rows if r.model == model and not np.isnan(r.mean(metric))]
         if not rows:
             return Standing("", None, float("nan"))
-        sign = 1 if find_metric(metric).higher_is_better else -1
+        sign = 1 if _higher_is_better(metric) else -1
         rows.sort(key=lambda row: -sign * row.mean(metric))
         if len(rows) == 1:
             return Standing(rows[0].method, None, float("nan"))
@@ -97,8 +129,19 @@ class ScoreTable:
         p = float(stats.wilcoxon(difference).pvalue) if difference.any() else 1.0
         return Standing(rows[0].method, rows[1].method, p)
 
+    def ordered(self, metric: str) -> ScoreTable:
+        """The same table, for each model the best by one metric first; rows without a value come last."""
+        sign = -1 if _higher_is_better(metric) else 1
+        models = list(dict.fromkeys(row.model for row in self.rows))
+
+        def place(row: TableRow) -> tuple[int, float]:
+            mean = row.mean(metric)
+            return models.index(row.model), float("inf") if np.isnan(mean) else sign * mean
+
+        return replace(self, rows=tuple(sorted(self.rows, key=place)))
+
     def cells(self, mark: Callable[[str, int], str] = lambda text, place: text) -> Iterator[list[str]]:
-        """Rows as text: model, method, one cell a metric, seconds an image.
+        """Rows as text: model, method, one cell a metric, one a fact, seconds an image.
 
         Args:
             mark: Gets the text of a cell and its place, 1 for the best of its model and 2 for the second, else 0.
@@ -113,13 +156,19 @@ class ScoreTable:
                 standing = standings[row.model, column]
                 place = {standing.best: 1, standing.second: 2}.get(row.method, 0)
                 cells.append(mark(f"{row.mean(column):.3f} ± {row.error(column):.3f}", place))
+            cells += [f"{row.facts[fact]:.4g}" if fact in row.facts else "" for fact in self.facts]
             yield [*cells, f"{row.seconds:.3g}"]
+
+    @property
+    def facts(self) -> list[str]:
+        """Names of the columns that are no metrics."""
+        return list(dict.fromkeys(fact for row in self.rows for fact in row.facts))
 
     @property
     def headings(self) -> list[str]:
         """Above the columns; an arrow says which way is better."""
-        arrows = [f"{m} {'↑' if find_metric(m).higher_is_better else '↓'}" for m in self.metrics]
-        return ["model", "method", *arrows, "s / image"]
+        arrows = [f"{m} {'↑' if _higher_is_better(m) else '↓'}" for m in self.metrics]
+        return ["model", "method", *arrows, *self.facts, "s / image"]
 
     def notes(self) -> list[str]:
         """Best against second in every column, in words."""
@@ -134,32 +183,27 @@ class ScoreTable:
                     )
         return said
 
-    def to_markdown(self) -> str:
-        """The table in Markdown: best bold, second best in italics, then who is clearly better."""
+    def to_markdown(self, notes: bool = True) -> str:
+        """The table in Markdown: best bold, second best in italics, then, as ``notes``, who is clearly better."""
         marks: Mapping[int, str] = {0: "{}", 1: "**{}**", 2: "*{}*"}
         lines = [f"| {' | '.join(self.headings)} |", "|" + "---|" * len(self.headings)]
         lines += [f"| {' | '.join(row)} |" for row in self.cells(lambda text, place: marks[place].format(text))]
         caption = (
             f"Mean ± standard error over {self.images} images; protocol `{self.protocol}`; best bold, second italic."
         )
-        return "\n".join([*lines, "", caption, "", *(f"- {note}" for note in self.notes())]) + "\n"
+        verdicts = ["", *(f"- {note}" for note in self.notes())] if notes else []
+        return "\n".join([*lines, "", caption, *verdicts]) + "\n"
 
     def to_latex(self) -> str:
         """The table in LaTeX, for the package booktabs: best bold, second best underlined."""
         marks: Mapping[int, str] = {0: "{}", 1: "\\textbf{{{}}}", 2: "\\underline{{{}}}"}
 
         def written(text: str) -> str:
-            for sign, latex in (
-                ("_", "\\_"),
-                ("±", "$\\pm$"),
-                ("↑", "$\\uparrow$"),
-                ("↓", "$\\downarrow$"),
-                ("%", "\\%"),
-            ):
+            for sign, latex in LATEX.items():
                 text = text.replace(sign, latex)
             return text
 
-        lines = [f"\\begin{{tabular}}{{ll{'r' * (len(self.metrics) + 1)}}}", "\\toprule"]
+        lines = [f"\\begin{{tabular}}{{ll{'r' * (len(self.headings) - 2)}}}", "\\toprule"]
         lines += [" & ".join(map(written, self.headings)) + " \\\\", "\\midrule"]
         for row in self.cells(lambda text, place: marks[place].format(text)):
             lines.append(" & ".join(map(written, row)) + " \\\\")
@@ -177,10 +221,11 @@ class ScoreTable:
         with (out / "scores.csv").open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
             numbers = [f"{metric}{end}" for metric in self.metrics for end in ("", "_error")]
-            writer.writerow(["model", "method", "protocol", "images", *numbers, "seconds_per_image"])
+            writer.writerow(["model", "method", "protocol", "images", *numbers, *self.facts, "seconds_per_image"])
             for row in self.rows:
                 means = [n for metric in self.metrics for n in (row.mean(metric), row.error(metric))]
-                writer.writerow([row.model, row.method, self.protocol, self.images, *means, row.seconds])
+                facts = [row.facts.get(fact, "") for fact in self.facts]
+                writer.writerow([row.model, row.method, self.protocol, self.images, *means, *facts, row.seconds])
         long: dict[str, list[Any]] = {key: [] for key in ("model", "method", "image", *self.metrics)}
         for row in self.rows:
             long["model"] += [row.model] * self.images
@@ -194,13 +239,16 @@ class ScoreTable:
 def score_table(
     nets: Sequence[Classifier],
     images: Any,
-    methods: Sequence[str | Method],
+    methods: Sequence[str | Method | Entry],
     metrics: Sequence[str],
-    protocol: str = "default",
+    protocol: str | Protocol = "default",
     *,
+    target_class: TargetClass | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
     seed: int = 0,
     batch_size: int | Literal["auto"] = "auto",
+    precision: Precision = "fp32",
+    compile: bool = False,
     on_row: Callable[[TableRow], None] | None = None,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> ScoreTable:
@@ -209,62 +257,124 @@ def score_table(
     Args:
         nets: The models.
         images: Anything that :func:`suffice.open_images` takes; with labels or boxes where metrics need them.
-        methods: The methods; one that does not fit a model is left out for it.
-        metrics: Names of the metrics.
+        methods: The methods; one that does not fit a model is left out for it. An :class:`Entry` has options of its
+            own, so that a method can be there more than once.
+        metrics: Names of the metrics; ``"insertion/grey"`` is the part of insertion over that baseline, where a
+            protocol has several.
         protocol: Every choice behind them.
+        target_class: The class that is explained and asked about: the ``"label"`` of the image, or the
+            ``"predicted"`` one; None: as the protocol has it.
         options: Of methods, by name.
         seed: Seed of everything random.
         batch_size: Inputs per forward.
+        precision: Of the model, for the metrics and for methods that need no gradients.
+        compile: Compile the model, for the metrics and for methods that need neither gradients, tokens nor attention.
         on_row: Called with each row when it is done.
         on_progress: Called with (maps made and measured, in all).
 
     Returns:
         The table.
+
+    Example:
+        >>> from suffice.testing import WeightedSum
+        >>> oracle = WeightedSum({5: 1.0, 6: 1.0}, threshold=1.0, grid=4, link="smooth")
+        >>> entries = [Entry("rise", {"masks": count}) for count in (10, 200)]
+        >>> table = score_table([oracle.classifier(32)], oracle.image(32), entries, ["insertion"])
+        >>> [row.method for row in table.rows]
+        ['rise masks=10', 'rise masks=200']
     """
+    chosen = find_protocol(protocol) if isinstance(protocol, str) else protocol
     for metric in metrics:
-        find_protocol(protocol).options(metric)  # what the protocol does not know is said before any work
+        chosen.options(_metric_of(metric))  # what the protocol does not know is said before any work
     opened = open_images(images)
-    chosen = [m if isinstance(m, Method) else find_method(m) for m in methods]
-    pairs = [(net, method) for net in nets for method in chosen if method.misfit(net) is None]
+    explained = target_class or chosen.target_class
+    if explained == "label" and None in opened.labels:
+        raise OptionError(
+            f"The protocol {chosen.name!r} asks about the label of each image, and {opened.labels.count(None)} of "
+            f"{len(opened)} have none. Write target_class='predicted', or open_images(…, labels=…)."
+        )
+    entries = [_entry(method, options or {}) for method in methods]
+    names = [entry.name for entry in entries]
+    if len(set(names)) < len(names):
+        twice = ", ".join(sorted({name for name in names if names.count(name) > 1}))
+        raise OptionError(f"There is more than one {twice}; write Entry(method, options, label) with different labels.")
+    for entry in entries:
+        entry.found.check(entry.options)
+    pairs = [(net, entry) for net in nets for entry in entries if entry.found.misfit(net) is None]
     if not pairs:
-        names = ", ".join(net.name for net in nets)
-        raise OptionError(f"None of {', '.join(m.name for m in chosen)} fits {names}; suffice.methods() lists others.")
+        models = ", ".join(net.name for net in nets)
+        raise OptionError(f"None of {', '.join(names)} fits {models}; suffice.methods() lists others.")
     rows = []
-    for number, (net, method) in enumerate(pairs):
+    for number, (net, entry) in enumerate(pairs):
 
         def report(done: int, before: int = number * len(opened)) -> None:
             if on_progress is not None:
                 on_progress(before + done, len(pairs) * len(opened))
 
-        own = (options or {}).get(method.name, {})
-        rows.append(_row(net, opened, method, own, metrics, protocol, seed, batch_size, report))
+        settings = {"seed": seed, "batch_size": batch_size, "precision": precision, "compile": compile}
+        rows.append(_row(net, opened, entry, metrics, chosen, explained == "label", settings, report))
         if on_row is not None:
             on_row(rows[-1])
-    return ScoreTable(tuple(rows), tuple(metrics), protocol, len(opened))
+    return ScoreTable(tuple(rows), tuple(metrics), chosen.name, len(opened))
+
+
+def _entry(given: str | Method | Entry, options: Mapping[str, Mapping[str, Any]]) -> Entry:
+    if isinstance(given, Entry):
+        return replace(given, options={**options.get(given.found.name, {}), **given.options}, label=given.name)
+    method = given if isinstance(given, Method) else find_method(given)
+    return Entry(method, options.get(method.name, {}), method.name)
 
 
 def _row(
     net: Classifier,
     images: Images,
-    method: Method,
-    options: Mapping[str, Any],
-    metrics: Sequence[str],
-    protocol: str,
-    seed: int,
-    batch_size: int | Literal["auto"],
+    entry: Entry,
+    columns: Sequence[str],
+    protocol: Protocol,
+    of_labels: bool,
+    settings: Mapping[str, Any],
     report: Callable[[int], None],
 ) -> TableRow:
     """One row, block by block, so that memory does not grow with the number of images."""
-    values: dict[str, list[Tensor]] = {metric: [] for metric in metrics}
+    values: dict[str, list[Tensor]] = {column: [] for column in columns}
+    wanted = list(dict.fromkeys(map(_metric_of, columns)))
+    method, own = entry.found, dict(settings)
+    if "gradients" in method.needs:
+        own["precision"] = "fp32"
+    if READS_INSIDE & set(method.needs):
+        own["compile"] = False
     seconds = 0.0
     for start in range(0, len(images), BLOCK):
         some = images[start : start + BLOCK]
+        targets = [label for label in some.labels if label is not None] if of_labels else None
         begun = time.perf_counter()
-        maps = attribute(net, some, method, seed=seed, batch_size=batch_size, **options)
+        maps = attribute(net, some, method, targets, **own, **entry.options)
         seconds += time.perf_counter() - begun
-        found = score(net, some, maps, list(metrics), protocol, seed=seed, batch_size=batch_size)
-        for metric in metrics:
-            values[metric].append(found[metric].values.cpu())
+        found = score(net, some, maps, wanted, protocol, target_class="explained", **settings)
+        for column in columns:
+            values[column].append(_part_of(found, column).values.cpu())
         report(start + len(some))
-    together = {metric: torch.cat(parts) for metric, parts in values.items()}
-    return TableRow(net.name, method.name, together, seconds / len(images))
+    together = {column: torch.cat(parts) for column, parts in values.items()}
+    return TableRow(net.name, entry.name, together, seconds / len(images))
+
+
+def _metric_of(column: str) -> str:
+    return column.partition("/")[0]
+
+
+def _part_of(found: Mapping[str, Outcome], column: str) -> Outcome:
+    """The outcome that a column names: of a metric, or of a part of it, or of a part of that."""
+    outcome, *parts = column.split("/")
+    part = found[outcome]
+    for name in parts:
+        if name not in part.parts:
+            known = ", ".join(part.parts) or "none"
+            raise OptionError(f"There is no {column!r}: the parts of {outcome} under this protocol are {known}.")
+        part = part.parts[name]
+    return part
+
+
+def _higher_is_better(column: str) -> bool:
+    """Which way is better; the deletion that is a part of something is better when it is lower."""
+    names = [name for name in column.split("/") if name in metrics_by_name()]
+    return find_metric(names[-1]).higher_is_better

@@ -183,3 +183,13 @@ def test_given_maps():
     assert mine.confidences.isnan().all()
     with pytest.raises(OptionError, match="Expected maps"):
         given_maps(torch.rand(2, 7, 7), torch.tensor([3]))
+
+
+def test_installed_packages_are_looked_through_once(monkeypatch):
+    from importlib import metadata
+
+    import suffice
+
+    before = suffice.methods(), suffice.metrics()
+    monkeypatch.setattr(metadata, "distributions", lambda **_: pytest.fail("looked through again"))
+    assert (suffice.methods(), suffice.metrics()) == before

@@ -31,7 +31,7 @@ def test_version():
 
 
 @pytest.mark.parametrize(
-    "command", [(), ("models",), ("predict",), ("demo",), ("bench",), ("bench", "probe"), ("evidence",)]
+    "command", [(), ("models",), ("predict",), ("demo",), ("bench",), ("bench", "probe"), ("evidence",), ("sanity",)]
 )
 def test_help(command):
     assert "Usage" in run(*command, "--help").stdout
@@ -88,9 +88,14 @@ def test_bench_probe():
 
 
 def test_demo(tmp_path):
-    done = run("demo", "--out", tmp_path / "out")
+    out = tmp_path / "out"
+    done = run("demo", "--out", out, "--images", 2, "--networks", "convnext-3,convnext-3-bn")
     assert "the search found just these" in done.stderr
-    assert "</svg>" in (tmp_path / "out" / "oracle-graph.svg").read_text()
+    assert "Batch instead of layer normalisation in ConvNeXt" in done.stderr
+    assert {"zoo/resnet\tigos++", "zoo/deit\ttis"} <= {"\t".join(r.split("\t")[:2]) for r in done.stdout.splitlines()}
+    drawn = ("oracle-graph", "convnext-3-scene-0", "convnext-3-bn-scene-1", "maps-resnet", "maps-deit")
+    assert all("</svg>" in (out / f"{name}.svg").read_text() for name in drawn)
+    assert len((out / "table.csv").read_text().splitlines()) == 3
 
 
 def test_evidence(photos):

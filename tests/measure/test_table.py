@@ -2,17 +2,20 @@
 
 import csv
 import re
+from dataclasses import replace
 
 import pyarrow.parquet as pq
 import pytest
 import torch
 
+from suffice import open_images
 from suffice.attribute import attribute
 from suffice.errors import OptionError
-from suffice.measure import ScoreTable, score, score_table
+from suffice.measure import Entry, ScoreTable, find_protocol, score, score_table, table
 from suffice.measure.table import TableRow
 from tests.attribute.nets import pictures, small_cnn
 
+WINDOW = {"occlusion": {"window": 8, "stride": 8}}
 METRICS = ("insertion", "deletion", "sparseness")
 
 
@@ -47,6 +50,72 @@ def test_the_table_has_what_each_call_alone_gives():
     assert done[-1] == (6, 6)
 
 
+def test_a_method_can_be_there_with_different_options():
+    net, images = small_cnn(), pictures(2)
+    entries = [Entry("gradient", {"reduction": "sum"}), Entry("gradient", {}, "as it is"), "gradient"]
+    made = score_table([net], images, entries, ["sparseness"], options={"gradient": {"reduction": "sum-abs"}})
+    assert [r.method for r in made.rows] == ["gradient reduction=sum", "as it is", "gradient"]
+    for row, reduction in zip(made.rows, ("sum", "sum-abs", "sum-abs"), strict=True):
+        alone = score(net, images, attribute(net, images, "gradient", reduction=reduction), "sparseness")
+        torch.testing.assert_close(row.values["sparseness"], alone.values)
+    with pytest.raises(OptionError, match="more than one gradient; write Entry"):
+        score_table([net], images, ["gradient", "gradient"], ["sparseness"])
+    with pytest.raises(OptionError, match="no option 'nonsense'"):
+        score_table([net], images, [Entry("gradient", {"nonsense": 1})], ["sparseness"])
+
+
+def test_the_class_explained_is_the_class_asked_about():
+    net, images = small_cnn(), pictures(3)
+    labels = [(int(c) + 1) % 3 for c in net(images).argmax(dim=1)]  # all wrong
+    labelled = open_images(images, labels=labels)
+    made = {rule: score_table([net], labelled, ["gradient"], ["pos", "neg"], "chefer", target_class=rule).rows[0]
+            for rule in (None, "label", "predicted")}  # fmt: skip
+    for rule, classes in ((None, labels), ("label", labels), ("predicted", None)):
+        maps = attribute(net, images, "gradient", classes)
+        alone = score(net, images, maps, ["pos", "neg"], "chefer", target_class="explained")
+        torch.testing.assert_close(made[rule].values["neg"], alone["neg"].values)
+    assert made["label"].mean("neg") != made["predicted"].mean("neg")
+    with pytest.raises(OptionError, match="3 of 3 have none"):
+        score_table([net], images, ["gradient"], ["pos"], "chefer")
+
+
+def test_parts_of_a_metric_are_columns_too():
+    net, images = small_cnn(), pictures(2)
+    base = find_protocol("default")
+    protocol = replace(
+        base, name="two", chosen={"insertion": {"baseline": ("grey", "black"), "steps": 4}, "ins-del": {"steps": 4}}
+    )
+    columns = ("insertion", "insertion/grey", "insertion/black", "ins-del/deletion")
+    made = score_table([net], images, ["gradient", "occlusion"], columns, protocol, options=WINDOW)
+    grey, black = (made.rows[0].values[f"insertion/{b}"] for b in ("grey", "black"))
+    torch.testing.assert_close(made.rows[0].values["insertion"], (grey + black) / 2)
+    assert not torch.equal(grey, black)
+    assert made.protocol == "two"
+    assert made.headings[2:6] == ["insertion ↑", "insertion/grey ↑", "insertion/black ↑", "ins-del/deletion ↓"]
+    with pytest.raises(OptionError, match=r"no 'insertion/blur': the parts of insertion .* are grey, black"):
+        score_table([net], images, ["gradient"], ["insertion/blur"], protocol)
+
+
+def test_only_methods_that_can_are_run_in_another_precision_or_compiled(monkeypatch):
+    seen = {}
+
+    def recording(net, images, method, *args, **options):
+        seen[method.name] = (options["precision"], options["compile"])
+        return attribute(net, images, method, *args, **{**options, "compile": False})
+
+    def measuring(*args, **options):
+        seen["metrics"] = (options["precision"], options["compile"])
+        return score(*args, **{**options, "compile": False})
+
+    monkeypatch.setattr(table, "attribute", recording)
+    monkeypatch.setattr(table, "score", measuring)
+    score_table(
+        [small_cnn()], pictures(2), ["gradient", "occlusion"], ["sparseness"], options=WINDOW, precision="bf16",
+        compile=True,
+    )  # fmt: skip
+    assert seen == {"gradient": ("fp32", False), "occlusion": ("bf16", True), "metrics": ("bf16", True)}
+
+
 def test_methods_that_do_not_fit_are_left_out():
     table = score_table([small_cnn()], pictures(2), ["rollout", "gradient"], ["sparseness"])
     assert [r.method for r in table.rows] == ["gradient"]
@@ -71,6 +140,24 @@ def test_markdown_and_latex_mark_the_best(known):
     assert len(re.findall(r"\| \*[^*]", markdown)) == 2
     assert "net\\_1 & good & \\textbf{0.831 $\\pm$" in latex
     assert latex.count("\\underline{") == 2
+
+
+def test_rows_in_order_of_a_metric(known):
+    rows = (replace(known.rows[0], values={"insertion": torch.tensor([float("nan")] * 8)}), *known.rows[1:])
+    assert [r.method for r in known.ordered("insertion").rows] == ["good", "poor", "fair"]
+    assert [r.method for r in known.ordered("deletion").rows] == ["good", "poor", "fair"]
+    assert [r.method for r in replace(known, rows=rows).ordered("insertion").rows] == ["poor", "fair", "good"]
+
+
+def test_facts_are_columns(known, tmp_path):
+    rows = (replace(known.rows[0], facts={"masks": 70.5}), *known.rows[1:])
+    made = replace(known, rows=rows)
+    assert made.headings[-2:] == ["masks", "s / image"]
+    assert [cells[-2:] for cells in made.cells()] == [["70.5", "0.5"], ["", "0.5"], ["", "0.5"]]
+    made.write(tmp_path)
+    written = list(csv.DictReader((tmp_path / "scores.csv").open(encoding="utf-8")))
+    assert [row["masks"] for row in written] == ["70.5", "", ""]
+    assert made.to_latex().startswith("\\begin{tabular}{llrrrr}")
 
 
 def test_files(known, tmp_path):

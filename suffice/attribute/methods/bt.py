@@ -17,6 +17,7 @@ from suffice.attribute.attention_flow import (
     integrated_feedback,
     published_start,
     read_attention,
+    why_in_windows,
 )
 from suffice.attribute.method import method
 from suffice.attribute.task import Output, Task
@@ -28,7 +29,7 @@ from suffice.vision.anatomy.trace import first_tensor
 REFERENCE = "Chen et al., Beyond Intuition: Rethinking Token Attributions inside Transformers, TMLR 2023"
 
 
-@method("bt-h", reference=REFERENCE, needs=("gradients", "attention"))
+@method("bt-h", reference=REFERENCE, needs=("gradients", "attention"), unfit=why_in_windows)
 def bt_h(
     task: Task,
     *,
@@ -69,7 +70,7 @@ def bt_h(
     return in_pieces(task, maps)
 
 
-@method("bt-t", reference=REFERENCE, needs=("gradients", "attention"))
+@method("bt-t", reference=REFERENCE, needs=("gradients", "attention"), unfit=why_in_windows)
 def bt_t(
     task: Task,
     *,

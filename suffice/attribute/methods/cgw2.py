@@ -6,7 +6,7 @@ from typing import Literal
 
 from torch import Tensor
 
-from suffice.attribute.attention_flow import attention_and_gradients, find_path, in_pieces
+from suffice.attribute.attention_flow import attention_and_gradients, find_path, in_pieces, why_in_windows
 from suffice.attribute.method import method
 from suffice.attribute.task import Output, Task
 from suffice.errors import OptionError
@@ -17,6 +17,7 @@ from suffice.errors import OptionError
     aliases=("chefer2", "gae"),
     reference="Chefer, Gur, Wolf, Generic Attention-Model Explainability, ICCV 2021",
     needs=("gradients", "attention"),
+    unfit=why_in_windows,
 )
 def cgw2(
     task: Task, *, start_layer: int = 0, clip: Literal["heads", "mean"] = "heads", output: Output = "logit"

@@ -8,7 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from suffice.attribute.attention_flow import Heads, find_path, fuse_heads, in_pieces, read_attention
+from suffice.attribute.attention_flow import Heads, find_path, fuse_heads, in_pieces, read_attention, why_in_windows
 from suffice.attribute.method import method
 from suffice.attribute.task import Task
 from suffice.errors import OptionError
@@ -22,6 +22,7 @@ DISCARD = {"chefer": 0.0, "vit-explain": 0.9, "tam": 0.0}
     aliases=("attention-rollout",),
     reference="Abnar, Zuidema, Quantifying Attention Flow in Transformers, ACL 2020",
     needs=("attention",),
+    unfit=why_in_windows,
 )
 def rollout(
     task: Task,

@@ -255,6 +255,16 @@ def test_windows_and_changing_grids_are_refused(name, model):
         attribute(net, torch.rand(1, 3, 56, 56), name)
 
 
+@pytest.mark.parametrize("name", POOLED)
+def test_models_with_windows_are_known_not_to_fit(name):
+    nets = {model: load(f"zoo/{model}", pretrained=False, device="cpu") for model in ("swin-4", "nest", "pit", "deit")}
+    reasons = {model: methods()[name].misfit(net) for model, net in nets.items()}
+    assert "windows" in reasons["swin-4"]
+    assert "windows" in reasons["nest"]
+    assert reasons["pit"] is None  # can be entered after its pooling
+    assert reasons["deit"] is None
+
+
 @pytest.mark.parametrize("name", sorted(set(NAMES) - set(POOLED)))
 def test_without_class_token_is_refused_where_nothing_else_is_defined(name):
     with pytest.raises(OptionError, match="class token"):

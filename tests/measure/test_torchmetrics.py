@@ -1,0 +1,107 @@
+"""Metrics with update, compute and reset say what one call over all images says."""
+
+import importlib
+import sys
+
+import pytest
+from torchmetrics import MetricCollection
+
+from suffice.attribute import attribute
+from suffice.errors import MissingExtra, OptionError
+from suffice.measure import score
+from suffice.measure.torchmetrics import MapMetric
+from tests.attribute.nets import pictures
+from tests.measure.nets import sharp_cnn
+
+CHOICES = {"steps": 8}
+
+
+@pytest.fixture(scope="module")
+def seen():
+    net, images = sharp_cnn(), pictures(5)
+    return net, images, attribute(net, images, "gradient")
+
+
+def test_batches_give_the_mean_and_error_of_all_images(seen):
+    net, images, found = seen
+    whole = score(net, images, found, "insertion", **CHOICES)
+    metric = MapMetric("insertion", net, standard_error=True, metric_options=CHOICES)
+    for some in (slice(0, 2), slice(2, 5)):
+        metric.update(images[some], found.maps[some], found.targets[some])
+    said = metric.compute()
+    assert float(said["mean"]) == pytest.approx(whole.mean, abs=1e-6)
+    assert float(said["standard_error"]) == pytest.approx(whole.standard_error, abs=1e-6)
+    assert metric.higher_is_better is True
+    metric.reset()
+    metric.update(images[:1], found.maps[:1], found.targets[:1])
+    assert float(metric.compute()["mean"]) == pytest.approx(float(whole.values[0]), abs=1e-6)
+
+
+def test_several_metrics_and_another_protocol(seen):
+    net, images, found = seen
+    whole = score(net, images, found, ["insertion", "deletion"], "rise", **CHOICES)
+    metric = MapMetric(["insertion", "deletion"], net, "rise", metric_options=CHOICES)
+    metric.update(images, found)
+    said = metric.compute()
+    assert {name: float(v) for name, v in said.items()} == {
+        name: pytest.approx(s.mean, abs=1e-6) for name, s in whole.items()
+    }
+    assert metric.higher_is_better is None
+
+
+def test_states_of_processes_are_joined(seen):
+    net, images, found = seen
+    parts = [MapMetric("deletion", net, metric_options=CHOICES) for _ in range(2)]
+    for metric, some in zip(parts, (slice(0, 3), slice(3, 5)), strict=True):
+        metric.update(images[some], found.maps[some], found.targets[some])
+    parts[0].merge_state(parts[1])
+    whole = score(net, images, found, "deletion", **CHOICES)
+    assert float(parts[0].compute()) == pytest.approx(whole.mean, abs=1e-6)
+    assert parts[0].higher_is_better is False
+
+
+def test_it_is_a_metric_among_others(seen):
+    net, images, found = seen
+    metrics = MetricCollection({name: MapMetric(name, net) for name in ("sparseness", "adp")})
+    step = metrics(images[:2], found.maps[:2], found.targets[:2])
+    metrics.update(images[2:], found.maps[2:], found.targets[2:])
+    whole, first = (score(net, images[:n], found.maps[:n], "sparseness").mean for n in (5, 2))
+    assert float(step["sparseness"]) == pytest.approx(first, abs=1e-6)
+    assert float(metrics.compute()["sparseness"]) == pytest.approx(whole, abs=1e-6)
+
+
+def test_copies_share_the_classifier_and_nothing_else(seen):
+    net, images, found = seen
+    metric = MapMetric("sparseness", net)
+    metric.update(images[:2], found.maps[:2])
+    other = metric.clone()
+    assert other.net is net
+    assert float(other.compute()) == float(metric.compute())
+    other.update(images[2:], found.maps[2:])
+    assert len(metric.values_sparseness) == 1
+    assert float(other.compute()) == pytest.approx(score(net, images, found, "sparseness").mean, abs=1e-6)
+    assert metric.state_dict() == {}
+
+
+def test_images_left_out_do_not_count(seen):
+    net, images, found = seen
+    boxes = [[(0, 0, 8, 8)], [(8, 8, 30, 30)], None, [(0, 16, 16, 32)], None]  # two images without a box
+    whole = score(net, images, found, "pointing-game", boxes=boxes)
+    assert int(whole.judged.sum()) == 3
+    metric = MapMetric("pointing-game", net, metric_options={"boxes": boxes})
+    metric.update(images, found)
+    assert float(metric.compute()) == pytest.approx(float(whole.values[whole.judged].mean()))
+
+
+def test_mistakes_are_said_at_once(seen):
+    with pytest.raises(OptionError, match="There is no metric 'insertoin'"):
+        MapMetric("insertoin", seen[0])
+    with pytest.raises(OptionError, match="all images at once"):
+        MapMetric("insertion", seen[0], metric_options={"normalise": "set"})
+
+
+def test_without_torchmetrics_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torchmetrics", None)
+    monkeypatch.delitem(sys.modules, "suffice.measure.torchmetrics")
+    with pytest.raises(MissingExtra, match="pip install torchmetrics"):
+        importlib.import_module("suffice.measure.torchmetrics")
