@@ -17,10 +17,10 @@ Examples:
 [green]suffice demo --full --out everything[/green]
 """
 
-SHORT_IMAGES, FULL_IMAGES = 6, 100
+SHORT_IMAGES, FULL_IMAGES = 5, 100
 # Methods whose maps are drawn and measured, by network; the options make them short.
 EXPLAINED: dict[str, dict[str, dict[str, Any]]] = {
-    "zoo/resnet": {"gradient": {}, "grad-cam": {}, "rise": {"masks": 500}, "igos++": {}},
+    "zoo/resnet": {"gradient": {}, "grad-cam": {}, "occlusion": {"window": 8, "stride": 4}, "rise": {"masks": 500}},
     "zoo/deit": {"rollout": {}, "cgw2": {}, "vit-cx": {}, "tis": {"masks": 128}},
 }
 
@@ -61,7 +61,7 @@ def _oracle(out: Path) -> None:
         + ", and is the surer the more they exceed 5. What is enough for it to decide?"
     )
     found = find_evidence(
-        oracle.classifier(224), oracle.image(224), targets=1, baseline="black", beam_width=50, max_mses=None, max_size=6
+        oracle.classifier(56), oracle.image(56), targets=1, baseline="black", beam_width=50, max_mses=None, max_size=6
     )[0]
     rows = [
         (" ".join(f"P{c}" for c in m.cells), sum(weights[c] for c in m.cells), f"{m.ratio:.3f}") for m in found.mses

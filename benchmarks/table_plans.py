@@ -1,0 +1,265 @@
+"""What each table of ``tables.py`` consists of: models, methods with their options, metrics and protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+import torch
+
+import suffice
+from benchmarks import real_models
+from suffice.attribute import Method, Task, attribute
+from suffice.attribute.benchmark import counting
+from suffice.attribute.noise import uniform_noise
+from suffice.attribute.token_dropping import can_drop_tokens
+from suffice.measure import Entry, Protocol, find_protocol
+from suffice.measure.protocols import TargetClass
+
+REAL: Mapping[str, Callable[[str], suffice.Classifier]] = {
+    "resnet50-v1": real_models.resnet50_v1,
+    "vit-tiny": real_models.vit_tiny,
+}
+FAITHFUL = ("insertion", "deletion", "ins-del")
+PLACED = ("pointing-game", "energy-pointing-game", "sparseness")
+# The baselines of TIS in the order of its columns: mean, blur, black and rand.
+OVER = ("tis-mean", "blur-tis", "grey", "tis-noise")
+RATIOS, MOST_MASKS, FEWER = (0.125, 0.25, 0.5), 2048, 5
+
+# So little work that everything can be tried on a CPU in minutes; the maps are poor.
+QUICK: Mapping[str, Mapping[str, Any]] = {
+    "rise": {"masks": 64},
+    "tis": {"masks": 32, "iterations": 5},
+    "vit-cx": {"random_masks": 64},
+    "integrated-gradients": {"steps": 8},
+    "smoothgrad": {"samples": 4},
+    "tam": {"steps": 4},
+    "bt-h": {"steps": 4},
+    "bt-t": {"steps": 4},
+    **{name: {"steps": 3, "iterations": 2} for name in ("i-gos", "igos+", "igos++")},
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One table.
+
+    Attributes:
+        name: Added to the name of the table where there are several; may be empty.
+        models: Names of networks, of the zoo or of ``REAL``.
+        entries: The methods for a model; those that do not fit it are left out.
+        metrics: Columns.
+        protocol: Every choice behind them.
+        target_class: The class explained; None: as the protocol has it.
+        order: The metric by which rows are ordered; None leaves them as they are.
+        facts: Further columns of a row, from model, images and entry.
+    """
+
+    name: str
+    models: tuple[str, ...]
+    entries: Callable[[suffice.Classifier], list[Entry]]
+    metrics: tuple[str, ...]
+    protocol: str | Protocol = "default"
+    target_class: TargetClass | None = None
+    order: str | None = None
+    facts: Callable[[suffice.Classifier, suffice.Images, Entry], Mapping[str, float]] | None = None
+
+
+def load(name: str, device: str) -> suffice.Classifier:
+    """A network of the zoo, a real one, or any other by its name."""
+    return REAL[name](device) if name in REAL else suffice.load(name, device=device)
+
+
+def images_for(model: str, count: int) -> suffice.Images:
+    """Test scenes for networks of the zoo, photographs for others; both with labels and boxes."""
+    if model.startswith("zoo/"):
+        return suffice.open_images(f"scenes:test[:{count}]")
+    return real_models.photographs()[:count]
+
+
+def _random(task: Task) -> torch.Tensor:
+    return uniform_noise(task.seeds, torch.zeros_like(task.seeds), (7, 7))
+
+
+def _centre(task: Task) -> torch.Tensor:
+    down, across = (torch.linspace(-1, 1, length, device=task.pixels.device) for length in task.net.size)
+    return (-(down[:, None] ** 2) - across**2).exp().expand(len(task), -1, -1)
+
+
+# What a method must beat: maps that know nothing, and maps that know only where photographers put things.
+CONTROLS = tuple(
+    Method(name, about, "", (), MappingProxyType({}), (), function)
+    for name, about, function in (
+        ("random", "A random 7×7 map of each image.", _random),
+        ("centre", "High in the middle, whatever the image.", _centre),
+    )
+)
+
+
+def usual(name: str, net: suffice.Classifier) -> Entry:
+    """A method as it is by default, fitted to the model where the default is for another kind or size of model."""
+    options: dict[str, Any] = {}
+    if name == "occlusion":  # 32 and 16 pixels of 224
+        options = {"window": min(net.size) // 7, "stride": min(net.size) // 14}
+    if name == "tis" and not can_drop_tokens(net.module):
+        options = {"mode": "pixels"}
+    return Entry(name, options, name)
+
+
+def every_method(net: suffice.Classifier) -> list[Entry]:
+    return [*(usual(name, net) for name in suffice.methods()), *map(_control, CONTROLS)]
+
+
+def transformer_methods(net: suffice.Classifier) -> list[Entry]:
+    for_transformers = [m.name for m in suffice.methods().values() if {"attention", "tokens"} & set(m.needs)]
+    others = ("vit-cx", "gradient", "grad-cam", "rise")
+    return [*(usual(name, net) for name in (*for_transformers, *others)), *map(_control, CONTROLS)]
+
+
+def vit_cx_variants(net: suffice.Classifier, **reading: str) -> list[Entry]:
+    """ViT-CX and the five variants of its ablation study, under one reading of the paper."""
+    plain, uncorrected = {"impact": "plain"}, {"coverage": "summed"}
+    return [
+        Entry("vit-cx", options, label)
+        for label, options in {
+            "ViT-CX": reading,
+            "1: all channels": {**reading, "masks": "all"},
+            "2: random masks": {"masks": "random"},
+            "3: plain impact": {**reading, **plain},
+            "4: no coverage correction": {**reading, **uncorrected},
+            "5: plain, no correction": {**reading, **plain, **uncorrected},
+        }.items()
+    ]
+
+
+def vit_cx_code_variants(net: suffice.Classifier) -> list[Entry]:
+    """The same as the authors' code reads it."""
+    return vit_cx_variants(net, layer="norm1-last", representative="stretched")
+
+
+def mask_count(net: suffice.Classifier, images: suffice.Images, entry: Entry) -> Mapping[str, float]:
+    """How many masks ViT-CX uses on average, over at most 16 images, from how often it asks the model."""
+    options = {**entry.found.options, **entry.options}
+    if options["masks"] == "random":
+        return {"masks": options["random_masks"]}
+    some = images[:16]
+    with counting(net.module) as passes:
+        attribute(net, some, "vit-cx", **entry.options)
+    # Once each: the prediction, the feature maps and the whole image. Then each mask, and where that is debiased also
+    # its noise alone.
+    asked = passes["forwards"] / len(some) - 3
+    return {"masks": asked / (2 if options["impact"] == "debiased" else 1)}
+
+
+def tis_masks(net: suffice.Classifier) -> list[int]:
+    """2048 masks and four times half as many; fewer where the network has fewer channels to cluster."""
+    module: Any = net.module
+    channels = len(net.anatomy.blocks) * module.embed_dim
+    most = min(MOST_MASKS, 1 << (channels.bit_length() - 1))
+    return [most >> step for step in range(FEWER)]
+
+
+def tis_parameters(net: suffice.Classifier) -> list[Entry]:
+    """The settings of Tables 1 to 5 of the supplement: three ratios, then ever fewer masks."""
+    counts = tis_masks(net)
+    settings = [(ratio, counts[0]) for ratio in RATIOS] + [(RATIOS[-1], count) for count in counts[1:]]
+    return [_tis(ratio, count) for ratio, count in settings]
+
+
+def tis_grid(net: suffice.Classifier) -> list[Entry]:
+    """The settings of Table 7, all ratios with all numbers of masks."""
+    return [_tis(ratio, count) for count in reversed(tis_masks(net)) for ratio in RATIOS]
+
+
+def _tis(ratio: float, masks: int) -> Entry:
+    return Entry("tis", {"ratio": ratio, "masks": masks}, f"tis {ratio} {masks}")
+
+
+def tis_rivals(net: suffice.Classifier) -> list[Entry]:
+    """The methods TIS compares itself with, as its authors ran them; SmoothGrad with the noise of its own paper."""
+    settings: dict[str, dict[str, Any]] = {
+        "tis": {"masks": tis_masks(net)[0]},
+        "vit-cx": {"layer": "norm1-last", "representative": "stretched"},
+        "tam": {"start_layer": 0},
+        "cgw1": {},
+        "cgw2": {},
+        "rollout": {"variant": "vit-explain"},
+        "bt-h": {"start_layer": 1},
+        "bt-t": {"start_layer": 1},
+        "rise": {"masks": 4000, "side": 8, "share": 0.1, "output": "logit"},
+        "integrated-gradients": {"baseline": "grey"},
+        "smoothgrad": {},
+    }
+    return [*(Entry(name, options, name) for name, options in settings.items()), *map(_control, CONTROLS)]
+
+
+def igos_rivals(net: suffice.Classifier) -> list[Entry]:
+    names = ("igos++", "igos+", "i-gos", "grad-cam", "rise", "integrated-gradients")
+    return [*(Entry(name, {}, name) for name in names), *map(_control, CONTROLS)]
+
+
+def _control(method: Method) -> Entry:
+    return Entry(method, {}, method.name)
+
+
+def changed(protocol: str | Protocol, name: str, metrics: Mapping[str, Mapping[str, Any]]) -> Protocol:
+    """A protocol with other choices for some of its metrics."""
+    base = find_protocol(protocol) if isinstance(protocol, str) else protocol
+    chosen = {metric: {**(base.chosen or {}).get(metric, {}), **metrics.get(metric, {})} for metric in base.metrics}
+    return replace(base, name=name, chosen=chosen)
+
+
+# Maps of other methods than EEA's are not in [0, 1].
+EEA = changed("eea", "eea, maps stretched", {"adp": {"mask": "min-max"}, "pic": {"mask": "min-max"}})
+SAME_CELLS = changed("igos", "igos, 28×28 cells", {metric: {"units": 28} for metric in FAITHFUL})
+SIX = ("neg", "pos", "lerf", "deletion", "adp", "pic")
+
+
+def _vit_cx(model: str) -> Plan:
+    return Plan("vit-cx", (model,), every_method, ("deletion", "insertion", "pointing-game"), "vit-cx")
+
+
+def _eea(model: str) -> tuple[Plan, Plan]:
+    return (
+        Plan("eea-target", (model,), every_method, SIX, EEA, "label"),
+        Plan("eea-predicted", (model,), every_method, SIX, EEA, "predicted"),
+    )
+
+
+def _tis_plans(model: str, prefix: str = "") -> tuple[Plan, ...]:
+    parts = tuple(f"{metric}/{baseline}" for metric in FAITHFUL[:2] for baseline in OVER)
+    return (
+        Plan(f"{prefix}parameters", (model,), tis_parameters, ("ins-del", *parts, "pointing-game"), "tis"),
+        Plan(f"{prefix}methods", (model,), tis_rivals, (*FAITHFUL, *PLACED), "tis", order="ins-del"),
+        Plan(f"{prefix}pos-neg", (model,), tis_rivals, ("pos", "neg"), "chefer"),
+        Plan(f"{prefix}time", (model,), tis_grid, ("sparseness",), "tis"),
+    )
+
+
+TABLES: Mapping[str, tuple[Plan, ...]] = {
+    "zoo-methods": (
+        Plan(
+            "",
+            ("zoo/resnet", "zoo/convnext-3-bn", "zoo/swin-4", "zoo/deit"),
+            every_method,
+            (*FAITHFUL, *PLACED),
+            order="ins-del",
+        ),
+    ),
+    "zoo-transformers": (
+        Plan("", ("zoo/deit", "zoo/deit-distilled"), transformer_methods, (*FAITHFUL, *PLACED), order="ins-del"),
+    ),
+    "vit-cx-ablations": tuple(
+        Plan(name, ("zoo/deit",), variants, ("deletion", "insertion", "pointing-game"), "vit-cx", facts=mask_count)
+        for name, variants in (("paper", vit_cx_variants), ("code", vit_cx_code_variants))
+    ),
+    "tis": _tis_plans("zoo/deit"),
+    "real-cnn": (_vit_cx("resnet50-v1"), *_eea("resnet50-v1")),
+    "real-vit": (_vit_cx("vit-tiny"), *_tis_plans("vit-tiny", "tis-"), *_eea("vit-tiny")),
+    "igos": tuple(
+        Plan(name, ("zoo/resnet", "zoo/convnext-3-bn"), igos_rivals, FAITHFUL, protocol, order="ins-del")
+        for name, protocol in (("own-cells", "igos"), ("same-cells", SAME_CELLS))
+    ),
+}

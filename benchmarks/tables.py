@@ -1,0 +1,300 @@
+"""The tables of the papers, from one command.
+
+    python benchmarks/tables.py zoo-methods vit-cx-ablations --images 200 --out tables
+
+Every table becomes NAME.md, as docs/methods.md shows it, and a folder: scores.md with tests of significance,
+scores.csv, scores.tex, scores.parquet with the value of every image, and facts.json with everything that the numbers
+depend on. They are written anew whenever a row is done. Start the same command again after an interruption: rows that
+are there are not made again.
+
+Networks of the zoo and scenes come with the package. Real weights and photographs, for real-cnn and real-vit, lie in
+the folder named in SUFFICE_ASSETS.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import platform
+import shlex
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import suffice
+from benchmarks.table_plans import QUICK, TABLES, Plan, changed, images_for, load
+from suffice.cli.options import method_options
+from suffice.measure import Entry, Protocol, ScoreTable, find_protocol, score_table
+from suffice.measure.curves import CurveChoices
+from suffice.measure.table import TableRow
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How tables are made, whatever they show.
+
+    Attributes:
+        images: How many.
+        device: Of the models.
+        batch: Inputs per forward; None chooses.
+        precision: Of the models, for methods and metrics without gradients.
+        compile: Compile the models, likewise.
+        seed: Of everything random.
+        quick: Do so little work that everything can be tried.
+        steps: Of curves, where protocols have steps; None: as the protocol has it.
+        models: Instead of those of the plan.
+        methods: Only these, by the names of methods.
+        options: Of methods, by name, instead of the plan's.
+        command: What was typed, less the names of tables and folder.
+    """
+
+    images: int = 200
+    device: str = "cpu"
+    batch: int | None = None
+    precision: Any = "fp32"
+    compile: bool = False
+    seed: int = 0
+    quick: bool = False
+    steps: int | None = None
+    models: tuple[str, ...] = ()
+    methods: tuple[str, ...] = ()
+    options: Mapping[str, Mapping[str, Any]] | None = None
+    command: str = ""
+
+
+class Rows:
+    """The rows of a table on disk, one line each, so that no interruption loses one.
+
+    Args:
+        folder: Of the table. Rows of tables beside it are known too, since tables have rows in common.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "rows.jsonl"
+        files = sorted(folder.parent.glob("*/rows.jsonl"))
+        lines = [line for file in files for line in file.read_text(encoding="utf-8").splitlines()]
+        self.stored = [found for found in map(_parsed, lines) if found is not None]
+
+    def find(self, key: Mapping[str, Any]) -> TableRow | None:
+        """The row that was made under just these conditions."""
+        for found in reversed(self.stored):
+            if found["key"] == key:
+                values = {name: torch.tensor(_numbers(column)) for name, column in found["values"].items()}
+                return TableRow(key["model"], key["label"], values, found["seconds"], found["facts"])
+        return None
+
+    def add(self, key: Mapping[str, Any], row: TableRow, made: Mapping[str, Any]) -> None:
+        """Write a row."""
+        values = {name: [None if math.isnan(v) else v for v in column.tolist()] for name, column in row.values.items()}
+        found = {"key": key, "seconds": row.seconds, "facts": dict(row.facts), "made": made, "values": values}
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        with self.file.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(found) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        self.stored.append(json.loads(json.dumps(found)))
+
+
+def make_table(name: str, plan: Plan, settings: Settings, out: Path) -> ScoreTable | None:
+    """Make one table, row by row, and write it after every row; None where it has no rows."""
+    title = "-".join(filter(None, (name, plan.name)))
+    folder = out / title
+    rows = Rows(folder)
+    protocol = with_steps(plan.protocol, settings.steps)
+    done: list[TableRow] = []
+    keys: list[dict[str, Any]] = []
+    for model in settings.models or plan.models:
+        net = load(model, settings.device)
+        images = images_for(model, settings.images)
+        for entry in entries_for(plan, net, settings):
+            key = conditions(plan, protocol, net, entry, images, settings)
+            row = rows.find(key)
+            if row is None:
+                if settings.compile:
+                    torch.compiler.reset()  # each row compiles the model for itself; old ones are of no use
+                started = time.perf_counter()
+                row = score_table(
+                    [net],
+                    images,
+                    [entry],
+                    plan.metrics,
+                    protocol,
+                    target_class=plan.target_class,
+                    seed=settings.seed,
+                    batch_size=settings.batch or "auto",
+                    precision=settings.precision,
+                    compile=settings.compile,
+                ).rows[0]
+                if plan.facts is not None:
+                    row = replace(row, facts=plan.facts(net, images, entry))
+                rows.add(key, row, made_by(settings))
+                spent = time.perf_counter() - started
+                print(f"{title}: {net.name}, {entry.name}: {spent:.1f} s", file=sys.stderr, flush=True)
+            done.append(row)
+            keys.append(key)
+            table = ScoreTable(tuple(done), plan.metrics, protocol.name, len(images))
+            write(name, table, plan, keys, settings, folder)
+    if not done:
+        print(f"{title}: none of the methods asked for", file=sys.stderr, flush=True)
+        return None
+    return ordered(ScoreTable(tuple(done), plan.metrics, protocol.name, settings.images), plan)
+
+
+def entries_for(plan: Plan, net: suffice.Classifier, settings: Settings) -> list[Entry]:
+    """The methods of a plan that fit a model, with changed options where the settings say so."""
+    fitting = [entry for entry in plan.entries(net) if entry.found.misfit(net) is None]
+    chosen = [entry for entry in fitting if not settings.methods or entry.found.name in settings.methods]
+    changed_entries = []
+    for entry in chosen:
+        name, label = entry.found.name, entry.name
+        options = dict(entry.options)
+        if settings.quick and name in QUICK:
+            options, label = {**options, **QUICK[name]}, f"{label} (quick)"
+        if own := (settings.options or {}).get(name, {}):
+            options, label = {**options, **own}, " ".join([label, *(f"{k}={v}" for k, v in own.items())])
+        changed_entries.append(Entry(entry.method, options, label))
+    return changed_entries
+
+
+def with_steps(protocol: str | Protocol, steps: int | None) -> Protocol:
+    """A protocol with another number of steps for the curves that go in steps."""
+    found = find_protocol(protocol) if isinstance(protocol, str) else protocol
+    curves = set(CurveChoices.__dataclass_fields__)
+    stepped = [metric for metric, options in found.choices.items() if curves <= set(options) and options["steps"]]
+    if steps is None or not stepped:
+        return found
+    base = found if found.chosen is not None else replace(found, chosen={metric: {} for metric in found.metrics})
+    return changed(base, f"{found.name}, {steps} steps", {metric: {"steps": steps} for metric in stepped})
+
+
+def conditions(
+    plan: Plan, protocol: Protocol, net: suffice.Classifier, entry: Entry, images: suffice.Images, settings: Settings
+) -> dict[str, Any]:
+    """All that the numbers of a row depend on, as JSON."""
+    found = {
+        "model": net.name,
+        "label": entry.name,
+        "method": entry.found.name,
+        "options": {**entry.found.options, **entry.options},
+        "metrics": plan.metrics,
+        "protocol": protocol.name,
+        "choices": {m: protocol.options(m) for m in dict.fromkeys(c.partition("/")[0] for c in plan.metrics)},
+        "target_class": plan.target_class or protocol.target_class,
+        "images": len(images),
+        "first": images[0].id,
+        "last": images[-1].id,
+        "precision": settings.precision,
+        "seed": settings.seed,
+    }
+    return json.loads(json.dumps(found, default=str))
+
+
+def made_by(settings: Settings) -> dict[str, Any]:
+    """What only the seconds depend on."""
+    cuda = settings.device.startswith("cuda")
+    return {
+        "device": torch.cuda.get_device_name(settings.device) if cuda else platform.processor() or platform.machine(),
+        "threads": torch.get_num_threads(),
+        "batch": settings.batch,
+        "compile": settings.compile,
+        "torch": torch.__version__,
+        "suffice": suffice.__version__,
+    }
+
+
+def ordered(table: ScoreTable, plan: Plan) -> ScoreTable:
+    return table if plan.order is None else table.ordered(plan.order)
+
+
+def write(
+    name: str, table: ScoreTable, plan: Plan, keys: Sequence[Mapping[str, Any]], settings: Settings, folder: Path
+) -> None:
+    """The table as it is so far, and what it depends on."""
+    ordered(table, plan).write(folder)
+    made = made_by(settings)
+    page = (
+        f"{ordered(table, plan).to_markdown(notes=False)}\n"
+        f"    python benchmarks/tables.py {name} {settings.command}\n\n"
+        f"{made['device']}, {made['threads']} threads, {settings.precision}.\n"
+    )
+    folder.with_suffix(".md").write_text(page, encoding="utf-8")
+    facts = {
+        "images": table.images,
+        "protocol": table.protocol,
+        "made": made,
+        "rows": [
+            {**key, "seconds_per_image": row.seconds, **row.facts} for key, row in zip(keys, table.rows, strict=True)
+        ],
+    }
+    (folder / "facts.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")
+
+
+def _parsed(line: str) -> dict[str, Any] | None:
+    """A line of the file; None for one that an interruption cut off."""
+    try:
+        return json.loads(line)
+    except json.JSONDecodeError:
+        return None
+
+
+def _numbers(column: Sequence[float | None]) -> list[float]:
+    return [math.nan if value is None else value for value in column]
+
+
+def typed(given: argparse.Namespace, parser: argparse.ArgumentParser) -> str:
+    """The options that are not as they are by default, as one would type them."""
+    words: list[str] = []
+    for name, value in vars(given).items():
+        if name in ("tables", "out", "device") or value == parser.get_default(name):
+            continue
+        for one in value if isinstance(value, list) else [value]:
+            words += [f"--{name}"] if one is True else [f"--{name}", str(one)]
+    return shlex.join(words)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tables", nargs="+", choices=list(TABLES), metavar="NAME", help=", ".join(TABLES))
+    parser.add_argument("--images", type=int, default=200)
+    parser.add_argument("--out", type=Path, required=True, help="folder for the tables")
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--batch", type=int, help="inputs per forward")
+    parser.add_argument("--precision", default="fp32", choices=["fp32", "bf16", "fp16"])
+    parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--quick", action="store_true", help="few masks and steps, to try everything")
+    parser.add_argument("--steps", type=int, help="of insertion and deletion, instead of the protocol's")
+    parser.add_argument("--model", default="", help="instead of the table's own, separated by commas")
+    parser.add_argument("--method", default="", help="only these, separated by commas")
+    parser.add_argument("--option", action="append", default=[], help="METHOD.NAME=VALUE, instead of the table's own")
+    given = parser.parse_args(arguments)
+    settings = Settings(
+        images=given.images,
+        device=given.device,
+        batch=given.batch,
+        precision=given.precision,
+        compile=given.compile,
+        seed=given.seed,
+        quick=given.quick,
+        steps=given.steps,
+        models=tuple(filter(None, given.model.split(","))),
+        methods=tuple(filter(None, given.method.split(","))),
+        options=method_options(given.option, list(suffice.methods())),
+        command=typed(given, parser),
+    )
+    for name in given.tables:
+        for plan in TABLES[name]:
+            table = make_table(name, plan, settings, given.out)
+            if table is not None:
+                print(table.to_markdown())
+
+
+if __name__ == "__main__":
+    main()
