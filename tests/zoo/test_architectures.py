@@ -78,7 +78,9 @@ def test_made_by_timm_and_of_like_size(name):
     assert type(net).__module__.startswith("timm.models.")
     original = timm.create_model(ARCHITECTURES[name].stands_for[0].partition(".")[0], pretrained=False)
     assert type(net) is type(original)
-    assert 0.4e6 < sum(p.numel() for p in net.parameters()) < 0.8e6
+    # Those whose 196 tokens all attend to each other are narrower.
+    fewest = 0.2e6 if name.startswith("deit") else 0.4e6
+    assert fewest < sum(p.numel() for p in net.parameters()) < 0.8e6
 
 
 @pytest.mark.parametrize("name", NAMES)
