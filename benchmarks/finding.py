@@ -57,7 +57,10 @@ def search(options: argparse.Namespace) -> None:
     files = sorted(options.weights.glob("*.safetensors"))
     for file in files[options.shard :: options.shards]:
         target = options.out / f"{file.stem}.parquet"
-        if target.exists() or time.perf_counter() - started > 60 * options.max_minutes:
+        if target.exists():
+            continue
+        if time.perf_counter() - started > 60 * options.max_minutes:
+            print(f"{file.stem}: not searched, the time is over", flush=True)
             continue
         module, facts = load_trained(file, options.device)
         height, width = facts["size"]

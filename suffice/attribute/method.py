@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
-from importlib import import_module
-from importlib.metadata import entry_points
-from pkgutil import iter_modules
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from torch import Tensor
 
 from suffice.errors import AnatomyError, OptionError
+from suffice.plugins import import_all, unknown
 
 if TYPE_CHECKING:
     from suffice.vision import Classifier
@@ -148,18 +144,8 @@ def methods() -> dict[str, Method]:
         >>> methods()["integrated-gradients"].needs
         ('gradients',)
     """
-    _import_all()
+    import_all("suffice.attribute.methods", "suffice.methods")
     return dict(sorted(_methods.items()))
-
-
-@cache
-def _import_all() -> None:
-    """Import what declares methods, once: looking through the installed packages takes long."""
-    package = import_module("suffice.attribute.methods")
-    for module in iter_modules(package.__path__, package.__name__ + "."):
-        import_module(module.name)
-    for entry in entry_points(group="suffice.methods"):
-        entry.load()
 
 
 def find_method(name: str) -> Method:
@@ -167,7 +153,5 @@ def find_method(name: str) -> Method:
     known = methods()
     found = known.get(_aliases.get(name, name))
     if found is None:
-        near = difflib.get_close_matches(name, [*known, *_aliases], n=3)
-        hint = f"Did you mean {' or '.join(near)}?" if near else f"There are {', '.join(known)}."
-        raise OptionError(f"There is no method {name!r}. {hint}")
+        raise unknown("method", name, known, _aliases)
     return found

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from suffice.cli import output
+
+if TYPE_CHECKING:
+    from suffice.vision import Classifier
 
 EXAMPLES = """
 Examples:
@@ -37,10 +40,15 @@ def demo(
     trained on scenes, small pictures made by rule, and come with the package. Then maps of several methods, and how
     true they are to the networks. Writes tables and pictures. Takes under three minutes on two cores.
     """
+    from suffice import load, models
+
     count = images or (FULL_IMAGES if full else SHORT_IMAGES)
+    # Before anything else, so that a wrong name is said at once.
+    names = [f"zoo/{name.strip()}" for name in networks.split(",")] if networks else [m.name for m in models("zoo/*")]
+    nets = [load(name, device="cpu") for name in names]
     out.mkdir(parents=True, exist_ok=True)
     _oracle(out)
-    _zoo(out, count, networks)
+    _zoo(out, count, nets)
     _maps(out, count)
     output.note(
         "Try next: suffice evidence YOUR_PHOTO.jpg --model timm/deit_small_patch16_224 --out evidence\n"
@@ -76,18 +84,17 @@ def _oracle(out: Path) -> None:
     output.note(f"The structured attention graph: {out / 'oracle-graph.svg'}\n")
 
 
-def _zoo(out: Path, count: int, networks: str | None) -> None:
-    from suffice import load, models, open_images
-    from suffice.present.tour import HEADINGS, sentences, table_rows, visits, write_table
+def _zoo(out: Path, count: int, nets: list[Classifier]) -> None:
+    from suffice import open_images
+    from suffice.evidence import Settings
+    from suffice.present.tour import HEADINGS, SETTINGS, sentences, table_rows, visits, write_table
 
     images = open_images(f"scenes:test[:{count}]")
-    names = [f"zoo/{name.strip()}" for name in networks.split(",")] if networks else [m.name for m in models("zoo/*")]
-    nets = [load(name, device="cpu") for name in names]
     output.note(
         f"Now {len(nets)} small networks, after those of the papers, trained on scenes: creatures of 16 kinds, which "
         "any two of their five parts tell. What is enough for 90 % of a network's confidence (an MSE, of at most 10 "
         "cells), how many such sets are there, and how many of their subsets still keep 80, 70, 60, 50 %? On "
-        f"{count} scenes:"
+        f"{count} scenes, with a beam of {SETTINGS.beam_width} (suffice evidence has {Settings().beam_width}):"
     )
     with output.progress("Searching") as on_progress:
         found = list(visits(nets, images, on_progress=on_progress))
@@ -96,7 +103,7 @@ def _zoo(out: Path, count: int, networks: str | None) -> None:
         output.note(f"• {sentence}")
     output.note(
         f"These are {count} scenes and one training run of each network: enough to see how it is done, not to settle a "
-        "question. docs/findings.md has 512 scenes and three runs."
+        "question. docs/findings.md has 512 scenes and up to three runs."
     )
     write_table(found, out / "table.csv")
     for visit, net in zip(found, nets, strict=True):

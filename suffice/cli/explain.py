@@ -10,16 +10,19 @@ import typer
 from suffice.cli import output
 from suffice.cli.options import (
     AsJson,
+    Batch,
     Checkpoint,
     Device,
+    MethodNames,
+    MethodOptions,
     ModelName,
     Precision,
     RandomWeights,
     Resize,
+    Seed,
+    chosen_methods,
     load_model,
-    method_options,
 )
-from suffice.errors import OptionError
 
 if TYPE_CHECKING:
     from suffice.attribute import Attribution
@@ -48,25 +51,22 @@ Examples:
 def explain(
     images: Annotated[list[str], typer.Argument(help="Image files, folders, CSV/JSONL lists, or scenes:test[:5].")],
     model: ModelName,
-    method: Annotated[str, typer.Option(help="Methods, separated by commas; see suffice methods.")] = "grad-cam",
+    method: MethodNames = "grad-cam",
     target: Annotated[
         list[str] | None, typer.Option(help="Class to explain, index or label; several draw one row each.")
     ] = None,
     top: Annotated[int, typer.Option(min=1, help="Predictions to show.")] = 3,
-    option: Annotated[
-        list[str] | None,
-        typer.Option(help="Option of a method: NAME=VALUE, or METHOD.NAME=VALUE where several differ."),
-    ] = None,
+    option: MethodOptions = None,
     score: Annotated[
         bool, typer.Option("--score", help="Measure insertion and deletion and write them below each map.")
     ] = False,
     out: Annotated[Path, typer.Option(help="Folder for figures and maps.")] = Path("explanations"),
-    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+    seed: Seed = 0,
     checkpoint: Checkpoint = None,
     random_weights: RandomWeights = False,
     device: Device = None,
     resize: Annotated[Resize | None, typer.Option(help="Overrule the weights' own resize rule.")] = None,
-    batch: Annotated[int | None, typer.Option(min=1, help="Inputs per forward.")] = None,
+    batch: Batch = None,
     precision: Annotated[Precision, typer.Option(help="Of the model, for methods without gradients.")] = Precision.fp32,
     as_json: AsJson = False,
 ) -> None:
@@ -75,16 +75,11 @@ def explain(
     A figure has the image with its best predictions, and one overlay a method; with several targets, one row a class.
     Raw maps are written as safetensors with a JSON file beside them, one for each method and target.
     """
-    from suffice.attribute import attribute, find_method
+    from suffice.attribute import attribute
     from suffice.vision import open_images
 
     opened = open_images(images[0] if len(images) == 1 else images)
-    chosen = [find_method(name.strip()) for name in method.split(",") if name.strip()]
-    if not chosen:
-        raise OptionError("--method names no method.")
-    options = method_options(option or [], [m.name for m in chosen])
-    for one in chosen:
-        one.check(options[one.name])
+    chosen, options = chosen_methods(method, option)
     net = load_model(model, checkpoint, random_weights, device, resize)
     broken: Any = "raise" if len(opened) == 1 else "skip"
     predictions = net.predict(opened, broken=broken)

@@ -14,6 +14,7 @@ import typer
 from suffice.errors import OptionError
 
 if TYPE_CHECKING:
+    from suffice.attribute import Method
     from suffice.vision import Classifier
 
 
@@ -36,6 +37,14 @@ ModelName = Annotated[str, typer.Option("--model", "-m", help="Model, such as ti
 Checkpoint = Annotated[Path | None, typer.Option(help="Weights to use instead of the published ones.")]
 RandomWeights = Annotated[bool, typer.Option("--random-weights", help="Random weights; needs no network.")]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, …; default the first GPU, else the CPU.")]
+MethodNames = Annotated[str, typer.Option("--method", help="Methods, separated by commas; see suffice methods.")]
+MethodOptions = Annotated[
+    list[str] | None,
+    typer.Option("--option", help="Option of a method: NAME=VALUE, or METHOD.NAME=VALUE where several differ."),
+]
+FirstImages = Annotated[int | None, typer.Option("--images", min=1, help="Use the first so many images.")]
+Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
+Batch = Annotated[int | None, typer.Option(min=1, help="Inputs per forward.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -47,6 +56,19 @@ def load_model(
 
     options: dict[str, Any] = {"resize": resize.value} if resize else {}
     return load(name, checkpoint=checkpoint, pretrained=not random_weights, device=device, **options)
+
+
+def chosen_methods(named: str, option: list[str] | None) -> tuple[list[Method], dict[str, dict[str, Any]]]:
+    """The methods of ``--method``, and the options of each, checked before any work."""
+    from suffice.attribute import find_method
+
+    chosen = [find_method(name.strip()) for name in named.split(",") if name.strip()]
+    if not chosen:
+        raise OptionError("--method names no method.")
+    options = method_options(option or [], [m.name for m in chosen])
+    for one in chosen:
+        one.check(options[one.name])
+    return chosen, options
 
 
 def method_options(given: list[str], names: list[str]) -> dict[str, dict[str, Any]]:

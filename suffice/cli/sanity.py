@@ -9,7 +9,20 @@ from typing import Annotated, Any, Literal
 import typer
 
 from suffice.cli import output
-from suffice.cli.options import AsJson, Checkpoint, Device, ModelName, RandomWeights, load_model, method_options
+from suffice.cli.options import (
+    AsJson,
+    Batch,
+    Checkpoint,
+    Device,
+    FirstImages,
+    MethodNames,
+    MethodOptions,
+    ModelName,
+    RandomWeights,
+    Seed,
+    chosen_methods,
+    load_model,
+)
 from suffice.errors import MissingExtra, OptionError
 
 EXAMPLES = """
@@ -42,7 +55,7 @@ class How(str, Enum):
 def sanity(
     images: Annotated[list[str], typer.Argument(help="Image files, folders, CSV/JSONL lists, or scenes:test[:50].")],
     model: ModelName,
-    method: Annotated[str, typer.Option(help="Methods, separated by commas; see suffice methods.")],
+    method: MethodNames,
     check: Annotated[
         Check, typer.Option(help="Randomise from the output down, one layer at a time, or the training labels.")
     ] = Check.cascading,
@@ -54,16 +67,14 @@ def sanity(
         typer.Option(help="For --check data: weights (or a model) from suffice train --permute-labels."),
     ] = None,
     draws: Annotated[int, typer.Option(min=1, help="How many times random weights are drawn.")] = 1,
-    option: Annotated[
-        list[str] | None, typer.Option(help="Option of the methods: NAME=VALUE, or METHOD.NAME=VALUE for one.")
-    ] = None,
-    count: Annotated[int | None, typer.Option("--images", min=1, help="Use the first so many images.")] = None,
+    option: MethodOptions = None,
+    count: FirstImages = None,
     out: Annotated[Path | None, typer.Option(help="Folder for table, CSV, Parquet and figures.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+    seed: Seed = 0,
     checkpoint: Checkpoint = None,
     random_weights: RandomWeights = False,
     device: Device = None,
-    batch: Annotated[int | None, typer.Option(min=1, help="Inputs per forward.")] = None,
+    batch: Batch = None,
     as_json: AsJson = False,
 ) -> None:
     """Randomise a model and see whether the maps of several methods change.
@@ -71,18 +82,16 @@ def sanity(
     The table has the similarity to the maps of the trained model after all layers are randomised (--check independent:
     of the layer that matters least), what maps of different images have in common anyway, and a verdict.
     """
-    from suffice.attribute import find_method
     from suffice.measure.sanity import data_randomisation, sanity_check
     from suffice.measure.sanity.report import HEADINGS, RULE
     from suffice.vision import open_images
 
     if (check is Check.data) != (permuted_model is not None):
         raise OptionError("--check data needs --permuted-model, and no other check takes it.")
+    if check is Check.data and (draws > 1 or how is not How.reinitialise):
+        raise OptionError("--check data draws no random weights, so it takes neither --draws nor --how.")
     opened = open_images(images[0] if len(images) == 1 else images)[:count]
-    methods = [find_method(name.strip()) for name in method.split(",")]
-    options = method_options(option or [], [m.name for m in methods])
-    for one in methods:
-        one.check(options[one.name])
+    methods, options = chosen_methods(method, option)
     net = load_model(model, checkpoint, random_weights, device)
     shared: dict[str, Any] = {"options": options, "seed": seed, "batch_size": batch or "auto"}
     with output.progress("Explaining") as on_progress:

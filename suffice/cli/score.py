@@ -8,7 +8,19 @@ from typing import Annotated
 import typer
 
 from suffice.cli import output
-from suffice.cli.options import AsJson, Checkpoint, Device, RandomWeights, load_model, method_options
+from suffice.cli.options import (
+    AsJson,
+    Batch,
+    Checkpoint,
+    Device,
+    FirstImages,
+    MethodNames,
+    MethodOptions,
+    RandomWeights,
+    Seed,
+    chosen_methods,
+    load_model,
+)
 
 EXAMPLES = """
 Examples:
@@ -24,19 +36,17 @@ Examples:
 def score(
     images: Annotated[list[str], typer.Argument(help="Image files, folders, CSV/JSONL lists, or scenes:test[:200].")],
     model: Annotated[str, typer.Option("--model", "-m", help="Models, separated by commas.")],
-    method: Annotated[str, typer.Option(help="Methods, separated by commas; see suffice methods.")],
+    method: MethodNames,
     metric: Annotated[str, typer.Option(help="Metrics, separated by commas.")] = "insertion,deletion",
     protocol: Annotated[str, typer.Option(help="default, rise, igos, jiang, vit-cx, tis, eea or chefer.")] = "default",
-    option: Annotated[
-        list[str] | None, typer.Option(help="Option of the methods: NAME=VALUE, or METHOD.NAME=VALUE for one.")
-    ] = None,
-    count: Annotated[int | None, typer.Option("--images", min=1, help="Use the first so many images.")] = None,
+    option: MethodOptions = None,
+    count: FirstImages = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the table as Markdown, LaTeX, CSV and Parquet.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+    seed: Seed = 0,
     checkpoint: Checkpoint = None,
     random_weights: RandomWeights = False,
     device: Device = None,
-    batch: Annotated[int | None, typer.Option(min=1, help="Inputs per forward.")] = None,
+    batch: Batch = None,
     as_json: AsJson = False,
 ) -> None:
     """Explain images by several methods and measure the maps.
@@ -44,15 +54,11 @@ def score(
     The table has mean ± standard error, marks the best (①) and the second best (②) for each model, and says whether
     the best is clearly better than the second.
     """
-    from suffice.attribute import find_method
     from suffice.measure.table import score_table
     from suffice.vision import open_images
 
     opened = open_images(images[0] if len(images) == 1 else images)[:count]
-    methods = [find_method(name.strip()) for name in method.split(",")]
-    options = method_options(option or [], [m.name for m in methods])
-    for one in methods:
-        one.check(options[one.name])
+    methods, options = chosen_methods(method, option)
     nets = [load_model(name.strip(), checkpoint, random_weights, device) for name in model.split(",")]
     with output.progress("Scoring") as on_progress:
         table = score_table(

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from functools import cache
-from importlib import import_module
-from importlib.metadata import entry_points
-from pkgutil import iter_modules
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar
 
 from suffice.errors import OptionError
 from suffice.measure.outcome import Outcome
 from suffice.measure.trial import Trial
+from suffice.plugins import import_all, unknown
 
 Need = Literal["maps", "model", "boxes", "method"]
 Function = TypeVar("Function", bound=Callable[..., Outcome])
@@ -130,27 +126,15 @@ def metrics() -> dict[str, Metric]:
         >>> metrics()["deletion"].higher_is_better
         False
     """
-    _import_all()
+    import_all("suffice.measure.metrics", "suffice.metrics")
     return dict(sorted(_metrics.items()))
-
-
-@cache
-def _import_all() -> None:
-    """Import what declares metrics, once: looking through the installed packages takes long."""
-    package = import_module("suffice.measure.metrics")
-    for module in iter_modules(package.__path__, package.__name__ + "."):
-        import_module(module.name)
-    for entry in entry_points(group="suffice.metrics"):
-        entry.load()
 
 
 def find_metric(name: str) -> Metric:
     """A metric by its name; an unknown name is an error that suggests close ones."""
     known = metrics()
     if name not in known:
-        near = difflib.get_close_matches(name, known, n=3)
-        hint = f"Did you mean {' or '.join(near)}?" if near else f"There are {', '.join(known)}."
-        raise OptionError(f"There is no metric {name!r}. {hint}")
+        raise unknown("metric", name, known)
     return known[name]
 
 

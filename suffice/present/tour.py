@@ -14,7 +14,7 @@ from suffice.vision import Classifier, Images
 
 LEVELS = (0.8, 0.7, 0.6, 0.5)
 COLUMNS = ("mses", "mean_size", *(count_column("distinct", level) for level in LEVELS))
-SETTINGS = Settings(beam_width=3, max_size=10)  # a narrow beam: two cores have a minute and a half for it
+SETTINGS = Settings(beam_width=3, max_size=10)  # a narrow beam: two cores have two minutes for it
 
 # (what differs, network with it, network without it)
 CONTRASTS = (
@@ -91,19 +91,23 @@ HEADINGS = ("network", "family", "right", "MSEs", "cells", *(f"sub-expl. ≥ {le
 
 
 def sentences(found: Sequence[Visit], level: float = 0.7) -> list[str]:
-    """What the numbers show, and what they do not, one sentence a finding."""
+    """What the numbers show, and what they do not, one sentence a finding.
+
+    They speak of these networks, not of their kinds: another training run of the same kind may have several times as
+    many sub-explanations. A difference counts if p times the number of contrasts is below 0.05.
+    """
     by_name = {visit.name: visit for visit in found}
+    contrasts = [c for c in CONTRASTS if c[1] in by_name and c[2] in by_name]
     said = []
-    for what, changed, plain in CONTRASTS:
-        if changed in by_name and plain in by_name:
-            ratio = _compared(by_name[changed], by_name[plain], level)
-            if ratio.clear:
-                verb = "lowers" if ratio.ratio < 1 else "raises"
-                said.append(f"{what[0].upper()}{what[1:]} {verb} sub-explanations at ≥ {level:.0%}: {ratio}.")
-            else:
-                said.append(
-                    f"{what[0].upper()}{what[1:]}: no difference can be told from chance at ≥ {level:.0%}: {ratio}."
-                )
+    for what, changed, plain in contrasts:
+        ratio = _compared(by_name[changed], by_name[plain], level)
+        how_many = "fewer" if ratio.ratio < 1 else "more"
+        seen = (
+            f"this {changed} has {how_many} sub-explanations at ≥ {level:.0%} than this {plain}"
+            if ratio.p * len(contrasts) < 0.05
+            else f"no difference between these two can be told from chance at ≥ {level:.0%}"
+        )
+        said.append(f"{what[0].upper()}{what[1:]}: {seen}: {ratio}.")
     fewest, most = (extreme(found, key=lambda v: v.statistics["mses"].mean) for extreme in (min, max))
     said.append(
         f"{most.name} has the most alternative ways to decide ({most.statistics['mses'].mean:.1f} MSEs an image), "

@@ -87,3 +87,20 @@ def test_mistakes_are_named(arguments, said):
 def test_a_mistake_is_one_message_and_exit_code_2():
     done = run("sanity", "scenes:test[:1]", *MODEL, "--method", "gradient", "--check", "data", code=2)
     assert "--permuted-model" in done.stderr
+
+
+def test_the_data_check_takes_no_choices_of_random_weights():
+    for choice in (("--draws", 3), ("--how", "permute")):
+        done = sanity(
+            "scenes:test[:1]",
+            *MODEL,
+            "--method",
+            "gradient",
+            "--check",
+            "data",
+            "--permuted-model",
+            "zoo/deit",
+            *choice,
+        )
+        assert isinstance(done.exception, OptionError)
+        assert "neither --draws nor --how" in str(done.exception)

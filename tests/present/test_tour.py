@@ -40,6 +40,18 @@ def test_sentences_name_the_contrast_and_the_extremes(found):
     assert len(sentences(found[:1])) == 1
 
 
+def test_only_what_many_questions_leave_clear_is_called_a_difference(found, monkeypatch):
+    from suffice.compare import PairedRatio
+    from suffice.present import tour
+
+    for p, expected in ((0.04, "this convnext-3-bn has fewer"), (0.06, "no difference between these two")):
+        monkeypatch.setattr(tour, "_compared", lambda *_, p=p: PairedRatio(0.5, 0.4, 0.6, p, 9))
+        assert expected in sentences(found)[0]
+    monkeypatch.setattr(tour, "CONTRASTS", tour.CONTRASTS[:1] * 2)  # asked twice, half the p is needed
+    monkeypatch.setattr(tour, "_compared", lambda *_: PairedRatio(0.5, 0.4, 0.6, 0.04, 9))
+    assert "no difference" in sentences(found)[0]
+
+
 def test_the_table_is_written(found, tmp_path):
     write_table(found, tmp_path / "table.csv")
     rows = list(csv.DictReader((tmp_path / "table.csv").open(encoding="utf-8")))
