@@ -31,7 +31,7 @@ def unknown(kind: str, name: str, known: Iterable[str], aliases: Iterable[str] =
 
     Example:
         >>> unknown("metric", "insertoin", ["insertion", "deletion"])
-        OptionError("There is no metric 'insertoin'. Did you mean insertion or deletion?")
+        OptionError("There is no metric 'insertoin'. Did you mean insertion?")
     """
     near = difflib.get_close_matches(name, [*known, *aliases], n=3)
     hint = f"Did you mean {' or '.join(near)}?" if near else f"There are {', '.join(known)}."
