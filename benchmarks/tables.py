@@ -30,6 +30,7 @@ import torch
 
 import suffice
 from benchmarks.table_plans import QUICK, TABLES, Plan, changed, images_for, load
+from suffice.attribute import Task
 from suffice.cli.options import method_options
 from suffice.measure import Entry, Protocol, ScoreTable, find_protocol, score_table
 from suffice.measure.curves import CurveChoices
@@ -102,49 +103,86 @@ class Rows:
         self.stored.append(json.loads(json.dumps(found)))
 
 
-def make_table(name: str, plan: Plan, settings: Settings, out: Path) -> ScoreTable | None:
+class Maps:
+    """Maps that were made before, so that tables of one run make each only once; they are small and stay in memory."""
+
+    def __init__(self) -> None:
+        self.made: dict[tuple[Any, ...], tuple[torch.Tensor, float]] = {}
+        self.seconds = 0.0  # of the maps that were used since this was last set to 0, whenever they were made
+
+    def remembered(self, entry: Entry) -> Entry:
+        """The same entry, whose method looks here first."""
+        method = entry.found
+
+        def function(task: Task, **options: Any) -> torch.Tensor:
+            how = (task.net.name, method.name, json.dumps(options, default=str, sort_keys=True), task.seed)
+            keys = [(*how, *which) for which in zip(task.ids, task.targets.tolist(), strict=True)]
+            missing = [i for i, key in enumerate(keys) if key not in self.made]
+            if missing:
+                rows = torch.tensor(missing, device=task.pixels.device)
+                part = replace(
+                    task, pixels=task.pixels[rows], targets=task.targets[rows], ids=[task.ids[i] for i in missing]
+                )
+                begun = time.perf_counter()
+                maps = method.function(part, **options).float().cpu()
+                seconds = (time.perf_counter() - begun) / len(missing)
+                self.made.update({keys[i]: (one, seconds) for i, one in zip(missing, maps, strict=True)})
+            found = [self.made[key] for key in keys]
+            self.seconds += sum(seconds for _, seconds in found)
+            return torch.stack([one for one, _ in found]).to(task.pixels.device)
+
+        return replace(entry, method=replace(method, function=function), label=entry.name)
+
+
+def make_table(name: str, plan: Plan, settings: Settings, out: Path, maps: Maps | None = None) -> ScoreTable | None:
     """Make one table, row by row, and write it after every row; None where it has no rows."""
+    maps = maps or Maps()
     title = "-".join(filter(None, (name, plan.name)))
     folder = out / title
     rows = Rows(folder)
     protocol = with_steps(plan.protocol, settings.steps)
-    done: list[TableRow] = []
-    keys: list[dict[str, Any]] = []
+    done: dict[tuple[str, str], TableRow] = {}
+    keys: dict[tuple[str, str], dict[str, Any]] = {}
     for model in settings.models or plan.models:
         net = load(model, settings.device)
         images = images_for(model, settings.images)
-        for entry in entries_for(plan, net, settings):
-            key = conditions(plan, protocol, net, entry, images, settings)
-            row = rows.find(key)
-            if row is None:
-                if settings.compile:
-                    torch.compiler.reset()  # each row compiles the model for itself; old ones are of no use
-                started = time.perf_counter()
-                row = score_table(
-                    [net],
-                    images,
-                    [entry],
-                    plan.metrics,
-                    protocol,
-                    target_class=plan.target_class,
-                    seed=settings.seed,
-                    batch_size=settings.batch or "auto",
-                    precision=settings.precision,
-                    compile=settings.compile,
-                ).rows[0]
-                if plan.facts is not None:
-                    row = replace(row, facts=plan.facts(net, images, entry))
-                rows.add(key, row, made_by(settings))
-                spent = time.perf_counter() - started
-                print(f"{title}: {net.name}, {entry.name}: {spent:.1f} s", file=sys.stderr, flush=True)
-            done.append(row)
-            keys.append(key)
-            table = ScoreTable(tuple(done), plan.metrics, protocol.name, len(images))
-            write(name, table, plan, keys, settings, folder)
+        entries = {entry.name: entry for entry in entries_for(plan, net, settings)}
+        for label, entry in entries.items():
+            keys[net.name, label] = conditions(plan, protocol, net, entry, images, settings)
+            if row := rows.find(keys[net.name, label]):
+                done[net.name, label] = row
+
+        def finished(row: TableRow) -> None:
+            entry, place = entries[row.method], (row.model, row.method)  # noqa: B023
+            row = replace(row, seconds=maps.seconds / len(images))  # noqa: B023
+            if plan.facts is not None:
+                row = replace(row, facts=plan.facts(net, images, entry))  # noqa: B023
+            maps.seconds = 0.0
+            done[place] = row
+            rows.add(keys[place], row, made_by(settings))
+            print(f"{time.strftime('%X')} {title}: {row.model}, {row.method}", file=sys.stderr, flush=True)
+            write(name, plan, protocol, {k: keys[k] for k in keys if k in done}, done, settings, folder)
+
+        missing = [maps.remembered(entry) for label, entry in entries.items() if (net.name, label) not in done]
+        maps.seconds = 0.0
+        if missing:
+            score_table(
+                [net],
+                images,
+                missing,
+                plan.metrics,
+                protocol,
+                target_class=plan.target_class,
+                seed=settings.seed,
+                batch_size=settings.batch or "auto",
+                precision=settings.precision,
+                compile=settings.compile,
+                on_row=finished,
+            )
     if not done:
         print(f"{title}: none of the methods asked for", file=sys.stderr, flush=True)
         return None
-    return ordered(ScoreTable(tuple(done), plan.metrics, protocol.name, settings.images), plan)
+    return write(name, plan, protocol, keys, done, settings, folder)
 
 
 def entries_for(plan: Plan, net: suffice.Classifier, settings: Settings) -> list[Entry]:
@@ -209,18 +247,22 @@ def made_by(settings: Settings) -> dict[str, Any]:
     }
 
 
-def ordered(table: ScoreTable, plan: Plan) -> ScoreTable:
-    return table if plan.order is None else table.ordered(plan.order)
-
-
 def write(
-    name: str, table: ScoreTable, plan: Plan, keys: Sequence[Mapping[str, Any]], settings: Settings, folder: Path
-) -> None:
+    name: str,
+    plan: Plan,
+    protocol: Protocol,
+    keys: Mapping[tuple[str, str], Mapping[str, Any]],
+    done: Mapping[tuple[str, str], TableRow],
+    settings: Settings,
+    folder: Path,
+) -> ScoreTable:
     """The table as it is so far, and what it depends on."""
-    ordered(table, plan).write(folder)
+    table = ScoreTable(tuple(done[place] for place in keys), plan.metrics, protocol.name, settings.images)
+    table = table if plan.order is None else table.ordered(plan.order)
+    table.write(folder)
     made = made_by(settings)
     page = (
-        f"{ordered(table, plan).to_markdown(notes=False)}\n"
+        f"{table.to_markdown(notes=False)}\n"
         f"    python benchmarks/tables.py {name} {settings.command}\n\n"
         f"{made['device']}, {made['threads']} threads, {settings.precision}.\n"
     )
@@ -229,11 +271,10 @@ def write(
         "images": table.images,
         "protocol": table.protocol,
         "made": made,
-        "rows": [
-            {**key, "seconds_per_image": row.seconds, **row.facts} for key, row in zip(keys, table.rows, strict=True)
-        ],
+        "rows": [{**key, "seconds_per_image": done[place].seconds, **done[place].facts} for place, key in keys.items()],
     }
     (folder / "facts.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")
+    return table
 
 
 def _parsed(line: str) -> dict[str, Any] | None:
@@ -289,9 +330,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         options=method_options(given.option, list(suffice.methods())),
         command=typed(given, parser),
     )
+    maps = Maps()
     for name in given.tables:
         for plan in TABLES[name]:
-            table = make_table(name, plan, settings, given.out)
+            table = make_table(name, plan, settings, given.out, maps)
             if table is not None:
                 print(table.to_markdown())
 

@@ -87,10 +87,10 @@ def test_rows_that_are_there_are_not_made_again(ablations, monkeypatch, tmp_path
     (folder / "rows.jsonl").write_text("".join(lines[:3]) + lines[3][:100] + "\n", encoding="utf-8")
     made = []
     original = tables.score_table
-    monkeypatch.setattr(tables, "score_table", lambda *args, **o: made.append(args[2][0].name) or original(*args, **o))
+    monkeypatch.setattr(tables, "score_table", lambda *args, **o: made.extend(args[2]) or original(*args, **o))
     plan = TABLES["vit-cx-ablations"][0]
     again = tables.make_table("vit-cx-ablations", plan, TINY, tmp_path)
-    assert made == [row.method for row in first.rows[3:]]
+    assert [entry.name for entry in made] == [row.method for row in first.rows[3:]]
     for old, new in zip(first.rows, again.rows, strict=True):
         assert {m: v.tolist() for m, v in old.values.items()} == {m: v.tolist() for m, v in new.values.items()}
         assert old.facts == new.facts

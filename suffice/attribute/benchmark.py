@@ -6,17 +6,22 @@ import contextlib
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from suffice.attribute.call import attribute
+from suffice.attribute.call import Forwarders, attribute, explain
 from suffice.attribute.method import find_method
+from suffice.attribute.peers import Work, peers
+from suffice.perturb.benchmark import bare_forwards_per_second
 from suffice.perturb.forwarder import Precision
 from suffice.vision import Classifier
 
+# Passes are counted on so many images; the model is not compiled for it.
+COUNTED = 4
+# Work that takes so many seconds need not be timed again.
+LONG = 5.0
 # Options under which both sides do the same work.
 SAME_WORK: dict[str, dict[str, Any]] = {
     "integrated-gradients": {"steps": 50},
@@ -34,7 +39,9 @@ class MethodTiming:
         images_per_second: Ours.
         forwards: Inputs put through the model for each image.
         backwards: Of these, with a way back.
-        peer: The package compared with; None where there is none or it is not installed.
+        efficiency: Forwards per second inside the method / of the bare model, for methods without gradients. A method
+            that leaves out tokens can exceed 1.
+        peer: The fastest package that has it too; None where there is none or it is not installed.
         peer_images_per_second: Its speed on the same images.
         speed_up: Ours / theirs.
     """
@@ -43,6 +50,7 @@ class MethodTiming:
     images_per_second: float
     forwards: float
     backwards: float
+    efficiency: float | None
     peer: str | None
     peer_images_per_second: float | None
     speed_up: float | None
@@ -58,6 +66,7 @@ def benchmark_methods(
     compile: bool = False,
     rounds: int = 3,
     options: dict[str, dict[str, Any]] | None = None,
+    peer_images: int | None = None,
 ) -> Iterator[MethodTiming]:
     """Time methods and their peers.
 
@@ -67,36 +76,47 @@ def benchmark_methods(
         pixels: Images [N, 3, H, W] in [0, 1].
         batch_size: Inputs per forward, for both sides where the peer has such an option.
         precision: Of the model, for our methods without gradients; peers have none.
-        compile: Compile the model, likewise.
-        rounds: Timings; the best counts, after one to warm up.
+        compile: Compile the model, likewise; the time that takes does not count.
+        rounds: Timings; the best counts, after one to warm up. Long work is timed fewer times.
         options: Of methods, by name, beside those under which peers do the same work.
+        peer_images: Time peers on the first so many images only; default: on all.
 
     Yields:
         One timing for each method.
     """
     pixels = pixels.to(net.device)
     targets = net(pixels).argmax(dim=1)
+    ids = [str(number) for number in range(len(pixels))]
+    forwarders = Forwarders(net, batch_size, precision, compile)
+    bare = bare_forwards_per_second(forwarders.fast)
     for name in names:
         method = find_method(name)
         chosen = {**SAME_WORK.get(method.name, {}), **(options or {}).get(method.name, {})}
-        fast: dict[str, Any] = {} if "gradients" in method.needs else {"precision": precision, "compile": compile}
+        forwarder = forwarders.of(method)
 
-        def ours(name: str = method.name, chosen: dict[str, Any] = chosen, fast: dict[str, Any] = fast) -> None:
-            attribute(net, pixels, name, targets, batch_size=batch_size, **fast, **chosen)
+        def ours() -> None:
+            explain(method, net, pixels, targets, ids, 0, forwarder, chosen)  # noqa: B023
 
+        some = pixels[:COUNTED]
         with counting(net.module) as passes:
-            attribute(net, pixels, method, targets, batch_size=batch_size, **chosen)
+            attribute(net, some, method, targets[:COUNTED], batch_size=batch_size, **chosen)
+        forwards, backwards = (passes[way] / len(some) for way in ("forwards", "backwards"))
         own = len(pixels) / _best(ours, rounds, net.device)
-        peer = _peer(method.name, net, pixels, targets, batch_size, chosen)
-        theirs = None if peer is None else len(pixels) / _best(peer[1], rounds, net.device)
+        peer, theirs = None, None
+        first = slice(0, peer_images or len(pixels))
+        work = Work(net, net.normalise(pixels[first]), targets[first], batch_size, {**method.options, **chosen})
+        for package, call in peers(method.name, work).items():
+            speed = len(work.inputs) / _best(call, rounds, net.device)
+            peer, theirs = (package, speed) if theirs is None or speed > theirs else (peer, theirs)
         yield MethodTiming(
-            method.name,
-            own,
-            passes["forwards"] / len(pixels),
-            passes["backwards"] / len(pixels),
-            None if peer is None else peer[0],
-            theirs,
-            None if theirs is None else own / theirs,
+            method=method.name,
+            images_per_second=own,
+            forwards=forwards,
+            backwards=backwards,
+            efficiency=None if "gradients" in method.needs else own * forwards / bare,
+            peer=peer,
+            peer_images_per_second=theirs,
+            speed_up=None if theirs is None else own / theirs,
         )
 
 
@@ -122,47 +142,10 @@ def counting(module: nn.Module) -> Iterator[dict[str, int]]:
         handle.remove()
 
 
-def _peer(
-    name: str, net: Classifier, pixels: Tensor, targets: Tensor, batch_size: int, options: dict[str, Any]
-) -> tuple[str, Callable[[], Any]] | None:
-    """A package with the same method, and a call that does the same work with it."""
-    inputs, count = net.normalise(pixels), len(pixels)
-    if find_spec("captum") and name in ("gradient", "integrated-gradients", "smoothgrad", "occlusion"):
-        import captum.attr as captum
-
-        leaf = inputs.clone().requires_grad_()
-        if name == "gradient":
-            return "captum", lambda: captum.Saliency(net.logits).attribute(leaf, targets)
-        if name == "integrated-gradients":
-            algorithm = captum.IntegratedGradients(net.logits)
-            steps = {"n_steps": options["steps"], "internal_batch_size": max(batch_size, count)}
-            return "captum", lambda: algorithm.attribute(leaf, target=targets, **steps)
-        if name == "smoothgrad":
-            tunnel = captum.NoiseTunnel(captum.Saliency(net.logits))
-            at_once = {"nt_samples": options["samples"], "nt_samples_batch_size": max(1, batch_size // count)}
-            return "captum", lambda: tunnel.attribute(leaf, target=targets, stdevs=0.15, **at_once)
-        window, stride = (3, options["window"], options["window"]), (3, options["stride"], options["stride"])
-        at_once = {"perturbations_per_eval": max(1, batch_size // count)}
-        occlusion = captum.Occlusion(lambda x: net.scores(net.logits(x)))
-        return "captum", lambda: occlusion.attribute(inputs, window, stride, target=targets, **at_once)
-    if find_spec("torchcam") and name in ("grad-cam", "score-cam") and net.anatomy.kind == "cnn":
-        import torchcam.methods as torchcam
-
-        kind: Any = torchcam.GradCAM if name == "grad-cam" else torchcam.ScoreCAM
-        layer, more = net.anatomy.target_layer, {} if name == "grad-cam" else {"batch_size": batch_size}
-
-        def cam() -> None:
-            with net.evaluating(), kind(net.module, target_layer=layer, **more) as extractor:
-                scores = net.module(inputs.clone().requires_grad_())
-                extractor(targets.tolist(), scores, normalized=False)
-
-        return "torchcam", cam
-    return None
-
-
 def _best(call: Callable[[], Any], rounds: int, device: torch.device) -> float:
-    seconds = []
-    for _ in range(rounds + 1):
+    """Seconds of the fastest call after the first; long ones need fewer rounds, and in the end none but two."""
+    seconds: list[float] = []
+    while len(seconds) < 2 or (len(seconds) <= rounds and sum(seconds[1:]) < LONG):
         started = time.perf_counter()
         call()
         if device.type == "cuda":

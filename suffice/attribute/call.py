@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from functools import cached_property
 from typing import Any, Literal
 
 import torch
@@ -33,6 +35,7 @@ def attribute(
     batch_size: int | Literal["auto"] = "auto",
     precision: Precision = "fp32",
     compile: bool = False,
+    forwarder: Forwarder | None = None,
     broken: Broken = "raise",
     on_progress: Callable[[int, int], None] | None = None,
     **options: Any,
@@ -46,8 +49,11 @@ def attribute(
         targets: The classes to explain: None (the predicted one), an index or label for all, or one per image.
         seed: Seed of everything random; each image's own randomness depends on it and on the image alone.
         batch_size: Inputs per forward, which bounds memory; halved when memory runs out.
-        precision: Of the model, for methods that need no gradients: ``"fp32"``, ``"bf16"`` or ``"fp16"``.
+        precision: Of the model: ``"fp32"``, ``"tf32"``, or, for methods that need no gradients, ``"bf16"`` or
+            ``"fp16"``; see :class:`suffice.perturb.Forwarder`.
         compile: Compile the model, for methods that need no gradients; worth it for long work on a GPU.
+        forwarder: A :class:`suffice.perturb.Forwarder` of this model instead of the three, so that it is compiled or
+            converted once for many calls.
         broken: ``"raise"`` the error of an image that cannot be read, or ``"skip"`` it and record it.
         on_progress: Called with (images done, images in all).
         **options: Options of the method.
@@ -68,7 +74,10 @@ def attribute(
     chosen = method if isinstance(method, Method) else find_method(method)
     chosen.check(options)
     _check_fit(chosen, net)
-    forwarder = _forwarder(chosen, net, batch_size, precision, compile)
+    if forwarder is None:
+        forwarder = forwarder_for(chosen, net, batch_size, precision, compile)
+    else:
+        _check_gradients(chosen, forwarder.precision, forwarder.compiled)
     given = images.detach() if isinstance(images, Tensor) else images
     opened = open_images(given)
     targets_of(targets, (), len(opened))  # a wrong number of them is said at once
@@ -136,7 +145,9 @@ def explain(
         [B, h, w] float32, finite.
     """
     # Also under inference_mode, whose tensors could not be part of a gradient.
-    with torch.inference_mode(False), torch.no_grad(), preserved(net.module, frozen=True):
+    with ExitStack() as stack, torch.inference_mode(False), torch.no_grad(), preserved(net.module, frozen=True):
+        if "gradients" in method.needs:
+            stack.enter_context(forwarder.arithmetic())  # others ask the model through the forwarder
         while True:
             try:
                 maps = method.function(Task(net, pixels, targets, ids, seed, forwarder), **options)
@@ -163,12 +174,60 @@ def _check_fit(method: Method, net: Classifier) -> None:
         raise OptionError(f"{method.name} does not fit {net.name}: {reason}. These fit: {fitting}.")
 
 
-def _forwarder(
-    method: Method, net: Classifier, batch_size: int | Literal["auto"], precision: Precision, compile: bool
+def forwarder_for(
+    method: Method,
+    net: Classifier,
+    batch_size: int | Literal["auto"] = "auto",
+    precision: Precision = "fp32",
+    compile: bool = False,
 ) -> Forwarder:
+    """How a method puts batches through a model: as it is where gradients are needed, else as fast as asked for."""
+    _check_gradients(method, precision, compile)
     if "gradients" not in method.needs:
         return Forwarder(net, batch_size=batch_size, precision=precision, compile=compile)
-    if precision != "fp32" or compile:
-        raise OptionError(f"{method.name} needs gradients and takes the model as it is: no precision=, no compile=.")
     auto = GRADIENT_BATCH.get(net.device.type, 64)
-    return Forwarder(net, batch_size=auto if batch_size == "auto" else batch_size, channels_last=False)
+    size = auto if batch_size == "auto" else batch_size
+    return Forwarder(net, batch_size=size, precision=precision, channels_last=False)
+
+
+class Forwarders:
+    """The ways in which different methods put batches through one model, as fast as each allows and made once.
+
+    Args:
+        net: The classifier.
+        batch_size: Inputs per forward.
+        precision: Of the model, for methods without gradients.
+        compile: Compile the model, for methods that do not look inside it.
+    """
+
+    def __init__(
+        self,
+        net: Classifier,
+        batch_size: int | Literal["auto"] = "auto",
+        precision: Precision = "fp32",
+        compile: bool = False,
+    ) -> None:
+        self.net = net
+        self.fast = Forwarder(net, batch_size=batch_size, precision=precision, compile=compile)
+        self._batch_size = batch_size
+
+    @cached_property
+    def uncompiled(self) -> Forwarder:
+        """The same, not compiled."""
+        return Forwarder(self.net, batch_size=self._batch_size, precision=self.fast.precision)
+
+    def of(self, method: Method) -> Forwarder:
+        """The forwarder for a method."""
+        if "gradients" in method.needs:
+            return forwarder_for(
+                method, self.net, self._batch_size, "tf32" if self.fast.precision == "tf32" else "fp32"
+            )
+        # What a compiled model does not show.
+        return self.uncompiled if self.fast.compiled and {"tokens", "attention"} & set(method.needs) else self.fast
+
+
+def _check_gradients(method: Method, precision: Precision, compiled: bool) -> None:
+    if "gradients" in method.needs and (precision not in ("fp32", "tf32") or compiled):
+        raise OptionError(
+            f"{method.name} needs gradients and takes the model as it is: precision='fp32' or 'tf32', no compile=."
+        )

@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from suffice.cli import output
-from suffice.cli.options import AsJson, Checkpoint, Device, ModelName, Precision, RandomWeights, load_model
+from suffice.cli.options import (
+    AsJson,
+    Checkpoint,
+    Device,
+    MethodOptions,
+    ModelName,
+    Precision,
+    RandomWeights,
+    chosen_methods,
+    load_model,
+)
+
+if TYPE_CHECKING:
+    from suffice.vision import Images
 
 app = typer.Typer(help="Measure speed on this machine, as ratios against the bare model.", no_args_is_help=True)
 
@@ -35,6 +48,16 @@ Examples:
 [green]suffice bench methods --model timm/resnet18 --random-weights --methods gradient,grad-cam,rise[/green]
 
 [green]suffice bench methods --model timm/resnet50 --random-weights --images 64 --batch 512 --precision fp16[/green]
+
+[green]suffice bench methods photos/ --model timm/vit_base_patch16_224 --methods tis --option tis.masks=1024[/green]
+"""
+
+METRICS_EXAMPLES = """
+Examples:
+
+[green]suffice bench metrics photos/ --model timm/resnet18 --steps 224[/green]
+
+[green]suffice bench metrics photos/ --model timm/resnet50 --images 5000 --batch 1024 --precision fp16 --compile[/green]
 """
 
 
@@ -107,12 +130,11 @@ def evidence(
 ) -> None:
     """Speed of finding evidence, beside the bare model and beside asking one question at a time."""
     from suffice.evidence.benchmark import benchmark_evidence
-    from suffice.vision import open_images
 
     net = load_model(model, checkpoint, random_weights, device)
     timing = benchmark_evidence(
         net,
-        open_images(photos[0] if len(photos) == 1 else photos)[:images],
+        _opened(photos, images),
         batch_size=batch,
         precision=precision.value,
         compile=compile,
@@ -128,49 +150,112 @@ def evidence(
 
 @app.command("methods", epilog=METHODS_EXAMPLES)
 def methods(
+    photos: Annotated[list[Path] | None, typer.Argument(help="Images to explain; default: random ones.")] = None,
     model: ModelName = "timm/resnet18",
     names: Annotated[str | None, typer.Option("--methods", help="Separated by commas; default: all that fit.")] = None,
-    images: Annotated[int, typer.Option(min=1, help="Random images to explain.")] = 4,
+    option: MethodOptions = None,
+    images: Annotated[int, typer.Option(min=1, help="How many images to explain.")] = 4,
     batch: Annotated[int, typer.Option(min=1, help="Inputs per forward.")] = 32,
     precision: Annotated[Precision, typer.Option(help="For our methods without gradients.")] = Precision.fp32,
     compile: Annotated[bool, typer.Option("--compile", help="Compile the model, likewise.")] = False,
     rounds: Annotated[int, typer.Option(min=1, help="Timings of each; the best counts.")] = 3,
+    peer_images: Annotated[int | None, typer.Option(min=1, help="Time peers on the first so many only.")] = None,
     checkpoint: Checkpoint = None,
     random_weights: RandomWeights = False,
     device: Device = None,
     as_json: AsJson = False,
 ) -> None:
-    """Images per second of attribution methods, beside Captum's and TorchCAM's where they are installed."""
+    """Images per second of attribution methods, beside the fastest of the peers that are installed.
+
+    Peers are Captum, TorchCAM and pytorch-grad-cam; for RISE, which none of them has, its published loop.
+    """
     import torch
 
     from suffice.attribute.benchmark import benchmark_methods
     from suffice.attribute.method import methods as all_methods
 
     net = load_model(model, checkpoint, random_weights, device)
-    fitting = [m.name for m in all_methods().values() if m.misfit(net) is None]
-    chosen = [n.strip() for n in names.split(",")] if names else fitting
-    pixels = torch.rand(images, 3, *net.size, generator=torch.Generator().manual_seed(0))
+    fitting = ",".join(m.name for m in all_methods().values() if m.misfit(net) is None)
+    chosen, options = chosen_methods(names or fitting, option)
+    if photos:
+        pixels = net.prepare(_opened(photos, images))
+    else:
+        pixels = torch.rand(images, 3, *net.size, generator=torch.Generator().manual_seed(0))
     timings = []
-    with output.progress(net.name) as on_progress:
+    setting = f"{net.name} · {len(pixels)} images · batch {batch} · {precision.value}{' · compiled' if compile else ''}"
+    with output.progress(setting) as on_progress:
         for timing in benchmark_methods(
-            net, chosen, pixels, batch_size=batch, precision=precision.value, compile=compile, rounds=rounds
+            net,
+            [one.name for one in chosen],
+            pixels,
+            batch_size=batch,
+            precision=precision.value,
+            compile=compile,
+            rounds=rounds,
+            options=options,
+            peer_images=peer_images,
         ):
             timings.append(timing)
             on_progress(len(timings), len(chosen))
     if as_json:
-        output.print_json({"model": net.name, "images": images, "timings": [vars(t) for t in timings]})
+        output.print_json({"setting": setting, "options": options, "timings": [vars(t) for t in timings]})
         return
     rows = [
         (
             t.method,
-            f"{t.images_per_second:.2f}",
-            f"{t.forwards:.0f}",
-            f"{t.backwards:.0f}",
+            f"{t.images_per_second:,.2f}",
+            f"{t.forwards:,.0f}",
+            f"{t.backwards:,.0f}",
+            _or_dash(t.efficiency, "{:.2f}"),
             t.peer or "–",
-            "–" if t.peer_images_per_second is None else f"{t.peer_images_per_second:.2f}",
-            "–" if t.speed_up is None else f"{t.speed_up:.2f} ×",
+            _or_dash(t.peer_images_per_second, "{:,.2f}"),
+            _or_dash(t.speed_up, "{:.2f} ×"),
         )
         for t in timings
     ]
-    columns = ("method", "images/s", "forwards", "backwards", "peer", "its images/s", "speed-up")
-    output.print_table(f"{net.name} · {images} images · batch {batch}", columns, rows, right=(1, 2, 3, 5, 6))
+    columns = ("method", "images/s", "forwards", "backwards", "efficiency", "peer", "its images/s", "speed-up")
+    output.print_table(setting, columns, rows, right=(1, 2, 3, 4, 6, 7))
+
+
+@app.command("metrics", epilog=METRICS_EXAMPLES)
+def metrics(
+    photos: Annotated[list[Path], typer.Argument(help="Image files, folders, or CSV/JSONL lists.")],
+    model: ModelName = "timm/resnet18",
+    names: Annotated[str, typer.Option("--metric", help="Measured together; separated by commas.")] = (
+        "insertion,deletion"
+    ),
+    protocol: Annotated[str, typer.Option(help="Every choice behind them; see suffice score --help.")] = "default",
+    steps: Annotated[int | None, typer.Option(min=1, help="Of curves; default: as the protocol has it.")] = None,
+    images: Annotated[int, typer.Option(min=1, help="Use so many images, the given ones over again if need be.")] = 8,
+    batch: Annotated[int, typer.Option(min=1, help="Masked images per forward.")] = 32,
+    precision: Annotated[Precision, typer.Option(help="Precision of the model.")] = Precision.fp32,
+    compile: Annotated[bool, typer.Option("--compile", help="Compile the model with torch.compile.")] = False,
+    checkpoint: Checkpoint = None,
+    random_weights: RandomWeights = False,
+    device: Device = None,
+    as_json: AsJson = False,
+) -> None:
+    """Speed of measuring random maps, beside the bare model."""
+    from suffice.measure.benchmark import benchmark_metrics
+
+    net = load_model(model, checkpoint, random_weights, device)
+    opened = _opened(photos, images)
+    opened = opened[[number % len(opened) for number in range(images)]]
+    how: dict[str, Any] = {"batch_size": batch, "precision": precision.value, "compile": compile}
+    more: dict[str, Any] = {} if steps is None else {"steps": steps}
+    timing = benchmark_metrics(net, opened, [name.strip() for name in names.split(",")], protocol, **how, **more)
+    if as_json:
+        output.print_json({"model": net.name, **how, **vars(timing)})
+        return
+    rows = [(name.replace("_", " "), f"{value:,.3f}") for name, value in vars(timing).items()]
+    output.print_table(f"{net.name} · {names} · {protocol}", ("quantity", "value"), rows, right=(1,))
+
+
+def _opened(photos: list[Path], count: int) -> Images:
+    from suffice.vision import open_images
+
+    return open_images(photos[0] if len(photos) == 1 else photos)[:count]
+
+
+def _or_dash(value: float | None, text: str) -> str:
+    return "–" if value is None else text.format(value)

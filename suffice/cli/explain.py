@@ -76,6 +76,7 @@ def explain(
     Raw maps are written as safetensors with a JSON file beside them, one for each method and target.
     """
     from suffice.attribute import attribute
+    from suffice.attribute.call import Forwarders
     from suffice.vision import open_images
 
     opened = open_images(images[0] if len(images) == 1 else images)
@@ -85,6 +86,7 @@ def explain(
     predictions = net.predict(opened, broken=broken)
     readable = opened if not predictions.skipped else [opened[i] for i in predictions.index.tolist()]
     out.mkdir(parents=True, exist_ok=True)
+    forwarders = Forwarders(net, batch or "auto", precision.value)
     found: dict[str, dict[str, Attribution]] = {}  # by target as given, then by method
     wishes: list[str | None] = list(target or [None])  # type: ignore[list-item]
     for wanted in wishes:
@@ -97,8 +99,7 @@ def explain(
                     one,
                     wanted,
                     seed=seed,
-                    batch_size=batch or "auto",
-                    precision="fp32" if "gradients" in one.needs else precision.value,
+                    forwarder=forwarders.of(one),
                     on_progress=on_progress,
                     **options[one.name],
                 )

@@ -22,6 +22,7 @@ class Precision(str, Enum):
     """Precision of the model's arithmetic."""
 
     fp32 = "fp32"
+    tf32 = "tf32"
     bf16 = "bf16"
     fp16 = "fp16"
 

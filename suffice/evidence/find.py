@@ -45,7 +45,7 @@ def find_evidence(
             image.
         preset: Start from a named set of choices instead of the defaults; see :func:`suffice.evidence.presets`.
         batch_size: Masked images per forward.
-        precision: ``"fp32"``, ``"bf16"`` or ``"fp16"``.
+        precision: ``"fp32"``, ``"tf32"``, ``"bf16"`` or ``"fp16"``.
         compile: Compile the model; worth it for long work on a GPU.
         images_at_once: Images searched side by side; more fill larger batches.
         broken: ``"raise"`` the error of an image that cannot be read, or ``"skip"`` it and record it.

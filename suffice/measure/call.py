@@ -61,6 +61,7 @@ def score(
     batch_size: int | Literal["auto"] = "auto",
     precision: Precision = "fp32",
     compile: bool = False,
+    forwarder: Forwarder | None = None,
     on_progress: Callable[[int, int], None] | None = None,
     **options: Any,
 ) -> Scores | dict[str, Scores]:
@@ -81,8 +82,10 @@ def score(
         normalise: ``"set"`` or ``"image"`` to report curves as (s - b) / (t - b); see :meth:`Scores.normalised`.
         seed: Seed of everything random; each image's own randomness depends on it and on the image alone.
         batch_size: Inputs per forward, which bounds memory; halved when memory runs out.
-        precision: Of the model: ``"fp32"``, ``"bf16"`` or ``"fp16"``.
+        precision: Of the model: ``"fp32"``, ``"tf32"``, ``"bf16"`` or ``"fp16"``.
         compile: Compile the model; worth it for long work on a GPU.
+        forwarder: A :class:`suffice.perturb.Forwarder` of this model instead of the three, so that it is compiled or
+            converted once for many calls.
         on_progress: Called with (images done, images in all).
         **options: Options of the metrics; each goes to those that have it.
 
@@ -117,7 +120,7 @@ def score(
     needs = {need for name in wanted for need in find_metric(name).needs}
     objects = _boxes(net, opened, boxes) if "boxes" in needs else None
 
-    forwarder = Forwarder(net, batch_size=batch_size, precision=precision, compile=compile)
+    forwarder = forwarder or Forwarder(net, batch_size=batch_size, precision=precision, compile=compile)
     outcomes: dict[str, list[Outcome]] = {name: [] for name in wanted}
     asked: list[Tensor] = []
     # As many images as fit a batch: any number of steps then fills whole batches.
@@ -153,7 +156,7 @@ def score(
         "normalise": None,
         "score": net.score,
         "seed": seed,
-        "precision": precision,
+        "precision": forwarder.precision,
         "model": net.name,
         "size": list(net.size),
         "geometry": repr(net.geometry),

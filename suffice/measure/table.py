@@ -6,6 +6,7 @@ import csv
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,7 +15,8 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from suffice.attribute import Method, attribute, find_method
+from suffice.attribute import Attribution, Method, attribute, find_method
+from suffice.attribute.call import Forwarders
 from suffice.errors import OptionError
 from suffice.measure.call import score
 from suffice.measure.metric import find_metric
@@ -26,8 +28,6 @@ from suffice.vision import Classifier, Images, open_images
 
 # So many images are explained and measured before their maps are let go of.
 BLOCK = 256
-# What a compiled model does not show.
-READS_INSIDE = {"gradients", "tokens", "attention"}
 LATEX = {"_": "\\_", "%": "\\%", "±": "$\\pm$", "↑": "$\\uparrow$", "↓": "$\\downarrow$"}
 
 
@@ -268,7 +268,7 @@ def score_table(
         seed: Seed of everything random.
         batch_size: Inputs per forward.
         precision: Of the model, for the metrics and for methods that need no gradients.
-        compile: Compile the model, for the metrics and for methods that need neither gradients, tokens nor attention.
+        compile: Compile the model, once, for the metrics and for methods that do not look inside it.
         on_row: Called with each row when it is done.
         on_progress: Called with (maps made and measured, in all).
 
@@ -304,15 +304,20 @@ def score_table(
     if not pairs:
         models = ", ".join(net.name for net in nets)
         raise OptionError(f"None of {', '.join(names)} fits {models}; suffice.methods() lists others.")
-    rows = []
+    rows, forwarders = [], None
     for number, (net, entry) in enumerate(pairs):
+        if forwarders is None or forwarders.net is not net:
+            forwarders = Forwarders(net, batch_size, precision, compile)
 
         def report(done: int, before: int = number * len(opened)) -> None:
             if on_progress is not None:
                 on_progress(before + done, len(pairs) * len(opened))
 
-        settings = {"seed": seed, "batch_size": batch_size, "precision": precision, "compile": compile}
-        rows.append(_row(net, opened, entry, metrics, chosen, explained == "label", settings, report))
+        method = entry.found
+        explaining = partial(attribute, net, method=method, seed=seed, forwarder=forwarders.of(method), **entry.options)
+        measuring = partial(score, net, protocol=chosen, target_class="explained", seed=seed, forwarder=forwarders.fast)
+        values, seconds = _blockwise(opened, metrics, explained == "label", explaining, measuring, report)
+        rows.append(TableRow(net.name, entry.name, values, seconds))
         if on_row is not None:
             on_row(rows[-1])
     return ScoreTable(tuple(rows), tuple(metrics), chosen.name, len(opened))
@@ -325,37 +330,29 @@ def _entry(given: str | Method | Entry, options: Mapping[str, Mapping[str, Any]]
     return Entry(method, options.get(method.name, {}), method.name)
 
 
-def _row(
-    net: Classifier,
+def _blockwise(
     images: Images,
-    entry: Entry,
     columns: Sequence[str],
-    protocol: Protocol,
     of_labels: bool,
-    settings: Mapping[str, Any],
+    explaining: Callable[..., Attribution],
+    measuring: Callable[..., Any],
     report: Callable[[int], None],
-) -> TableRow:
-    """One row, block by block, so that memory does not grow with the number of images."""
+) -> tuple[dict[str, Tensor], float]:
+    """Values by column and seconds an image, block by block, so that memory does not grow with the number of images."""
     values: dict[str, list[Tensor]] = {column: [] for column in columns}
     wanted = list(dict.fromkeys(map(_metric_of, columns)))
-    method, own = entry.found, dict(settings)
-    if "gradients" in method.needs:
-        own["precision"] = "fp32"
-    if READS_INSIDE & set(method.needs):
-        own["compile"] = False
     seconds = 0.0
     for start in range(0, len(images), BLOCK):
         some = images[start : start + BLOCK]
         targets = [label for label in some.labels if label is not None] if of_labels else None
         begun = time.perf_counter()
-        maps = attribute(net, some, method, targets, **own, **entry.options)
+        maps = explaining(images=some, targets=targets)
         seconds += time.perf_counter() - begun
-        found = score(net, some, maps, wanted, protocol, target_class="explained", **settings)
+        found = measuring(images=some, maps=maps, metric=wanted)
         for column in columns:
             values[column].append(_part_of(found, column).values.cpu())
         report(start + len(some))
-    together = {column: torch.cat(parts) for column, parts in values.items()}
-    return TableRow(net.name, entry.name, together, seconds / len(images))
+    return {column: torch.cat(parts) for column, parts in values.items()}, seconds / len(images)
 
 
 def _metric_of(column: str) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable
-from typing import Literal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Literal, TypeVar
 
 import torch
 from torch import Tensor
@@ -16,8 +17,9 @@ from suffice.vision.anatomy.preserve import preserved
 from suffice.vision.classifier import Classifier
 from suffice.vision.outputs import class_scores
 
-Precision = Literal["fp32", "bf16", "fp16"]
-DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+Result = TypeVar("Result")
+Precision = Literal["fp32", "tf32", "bf16", "fp16"]
+DTYPES = {"fp32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 AUTO_BATCH = {"cuda": 512, "cpu": 32}
 
 
@@ -30,7 +32,8 @@ class Forwarder:
     Args:
         net: The classifier.
         batch_size: Inputs per forward, or ``"auto"``. Halved, with one warning, when memory runs out.
-        precision: ``"fp32"``, ``"bf16"`` or ``"fp16"`` for the model; logits are always returned in fp32.
+        precision: ``"fp32"``, ``"bf16"`` or ``"fp16"`` for the model; logits are always returned in fp32. ``"tf32"``
+            keeps all numbers in fp32 and lets the GPU round them to 10 bits inside matrix products, which is faster.
         channels_last: Memory layout; ``"auto"`` chooses it for models with convolutions beyond the first layer, which
             run faster with it on GPUs and CPUs.
         compile: Compile the model with ``torch.compile``, for just one shape: incomplete batches must be padded.
@@ -57,7 +60,7 @@ class Forwarder:
         self.channels_last = _wants_channels_last(net) if channels_last == "auto" else channels_last
 
         # A module in fp32 is used in the precision of its own weights.
-        self.dtype = net.dtype if precision == "fp32" else DTYPES[precision]
+        self.dtype = net.dtype if DTYPES[precision] == torch.float32 else DTYPES[precision]
         self.module = net.module
         if self.channels_last or self.dtype != net.dtype:
             layout = torch.channels_last if self.channels_last else torch.preserve_format
@@ -76,10 +79,23 @@ class Forwarder:
         Returns:
             [B, classes] float32.
         """
-        with self.net.evaluating():
+        with self.net.evaluating(), self.arithmetic():
             return self._run(inputs)
 
-    def fused(self, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    @contextmanager
+    def arithmetic(self) -> Iterator[None]:
+        """Within it, matrix products are as exact as asked for; afterwards as before."""
+        if self.precision != "tf32":
+            yield
+            return
+        before = torch.get_float32_matmul_precision()
+        torch.set_float32_matmul_precision("high")
+        try:
+            yield
+        finally:
+            torch.set_float32_matmul_precision(before)
+
+    def fused(self, function: Callable[..., Result]) -> Callable[..., Result]:
         """A function, compiled where the model is; it is then best called with one shape only, see :meth:`padded`."""
         return torch.compile(function, dynamic=False) if self.compiled else function
 

@@ -59,7 +59,7 @@ class Probe:
         grid: Cells a side for questions about regions, or a :class:`Grid`.
         cells: ``"hard"`` or ``"soft"``; see :class:`suffice.perturb.RegionMasks`.
         batch_size: Masked images per forward, or ``"auto"``; halved when memory runs out.
-        precision: ``"fp32"``, ``"bf16"`` or ``"fp16"``; scores stay in fp32.
+        precision: ``"fp32"``, ``"tf32"``, ``"bf16"`` or ``"fp16"``; scores stay in fp32.
         compile: Compile the model; worth it for long work on a GPU.
         channels_last: Memory layout; ``"auto"`` where it is faster.
         seed: Seed of random baselines.

@@ -7,7 +7,9 @@ import torch
 
 import suffice
 from suffice.attribute import Attribution, attribute, find_method, forget_method, given_maps, method
+from suffice.attribute.call import Forwarders
 from suffice.errors import OptionError
+from suffice.perturb import Forwarder
 from suffice.testing import AnyOf
 from suffice.vision import Classifier
 from tests.attribute.nets import MEAN, STD, pictures, small_cnn
@@ -137,6 +139,43 @@ def test_precision_is_for_methods_without_gradients():
     assert 0 < (rough - exact).abs().max() < 0.05
     with pytest.raises(OptionError, match="gradient needs gradients"):
         attribute(net, images, "gradient", precision="bf16")
+
+
+@pytest.mark.parametrize("name", ["gradient", "occlusion"])
+def test_tf32_is_for_all_methods_and_only_while_they_work(name, monkeypatch):
+    net, images = small_cnn(), pictures()
+    during = []
+    net.module.register_forward_hook(lambda *_: during.append(torch.get_float32_matmul_precision()))
+    assert torch.get_float32_matmul_precision() == "highest"
+    options = {} if name == "gradient" else {"window": 8, "stride": 8}
+    found = attribute(net, images, name, precision="tf32", **options).maps
+    assert "high" in during
+    assert torch.get_float32_matmul_precision() == "highest"
+    assert torch.allclose(found, attribute(net, images, name, **options).maps, rtol=1e-2, atol=1e-3)
+
+
+def test_a_forwarder_serves_many_calls():
+    net, images = small_cnn(), pictures()
+    forwarder = Forwarder(net, batch_size=3, precision="bf16")
+    shared = [attribute(net, images, "occlusion", window=8, stride=8, forwarder=forwarder).maps for _ in range(2)]
+    alone = attribute(net, images, "occlusion", window=8, stride=8, batch_size=3, precision="bf16").maps
+    assert torch.equal(shared[0], alone)
+    assert torch.equal(shared[1], alone)
+    with pytest.raises(OptionError, match="gradient needs gradients"):
+        attribute(net, images, "gradient", forwarder=forwarder)
+
+
+def test_forwarders_are_as_fast_as_each_method_allows():
+    ways = Forwarders(small_cnn(), 4, "bf16", compile=True)
+    seen = {name: ways.of(find_method(name)) for name in ("gradient", "rise", "occlusion", "rollout", "tis")}
+    assert seen["rise"] is seen["occlusion"] is ways.fast
+    assert seen["rollout"] is seen["tis"] is ways.uncompiled
+    how = {name: (way.precision, way.compiled, way.batch_size) for name, way in seen.items()}
+    assert how == {
+        "gradient": ("fp32", False, 4), "rise": ("bf16", True, 4), "occlusion": ("bf16", True, 4),
+        "rollout": ("bf16", False, 4), "tis": ("bf16", False, 4),
+    }  # fmt: skip
+    assert Forwarders(small_cnn(), precision="tf32").of(find_method("gradient")).precision == "tf32"
 
 
 def test_a_model_without_gradients_is_refused():

@@ -87,6 +87,28 @@ def test_bench_probe():
     assert all(t["bare"] > 0 and t["probe"] > 0 and t["efficiency"] > 0 for t in timings)
 
 
+def test_bench_methods(photos):
+    done = run(
+        "bench", "methods", photos, "--model", "timm/resnet10t", "--random-weights", "--device", "cpu", "--images", 1,
+        "--batch", 4, "--rounds", 1, "--methods", "rise,grad-cam", "--option", "rise.masks=3", "--json",
+    )  # fmt: skip
+    timings = {t["method"]: t for t in json.loads(done.stdout)["timings"]}
+    assert timings["rise"]["forwards"] == 3 + 2  # the prediction and the whole image
+    assert timings["rise"]["speed_up"] > 0
+    assert timings["grad-cam"]["efficiency"] is None
+
+
+def test_bench_metrics(photos):
+    done = run(
+        "bench", "metrics", photos, "--model", "timm/resnet10t", "--random-weights", "--device", "cpu", "--images", 3,
+        "--batch", 4, "--steps", 4, "--json",
+    )  # fmt: skip
+    timing = json.loads(done.stdout)
+    assert timing["images"] == 3  # one of the two is there twice
+    assert timing["forwards"] == 2 * 3 + 2  # three points between the ends each way, which they share
+    assert timing["efficiency"] > 0
+
+
 def test_demo(tmp_path):
     out = tmp_path / "out"
     done = run("demo", "--out", out, "--images", 2, "--networks", "convnext-3,convnext-3-bn")

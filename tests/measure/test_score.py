@@ -12,7 +12,7 @@ from suffice.errors import OptionError
 from suffice.measure import Curves, Outcome, Protocol, Scores, find_metric, forget_metric, metric, score
 from suffice.measure.metric import metrics
 from suffice.measure.protocols import protocols
-from suffice.perturb import enlarge
+from suffice.perturb import Forwarder, enlarge
 from suffice.testing import CHECKS
 from suffice.vision import open_images
 from tests.attribute.nets import pictures, small_cnn
@@ -364,3 +364,12 @@ def test_images_that_could_not_be_read_have_no_map_and_no_score(tmp_path):
     assert len(scores) == 2
     assert [name.endswith(("0.png", "2.png")) for name in scores.names] == [True, True]
     assert [skip.index for skip in scores.skipped] == [1]
+
+
+def test_a_forwarder_serves_many_calls():
+    net, images = sharp_cnn(), pictures(3)
+    forwarder = Forwarder(net, batch_size=2, precision="bf16")
+    shared = score(net, images, brightness(images), "insertion", forwarder=forwarder)
+    alone = score(net, images, brightness(images), "insertion", batch_size=2, precision="bf16")
+    assert torch.equal(shared.values, alone.values)
+    assert shared.protocol["precision"] == "bf16"

@@ -13,6 +13,7 @@ from suffice.attribute import attribute
 from suffice.errors import OptionError
 from suffice.measure import Entry, ScoreTable, find_protocol, score, score_table, table
 from suffice.measure.table import TableRow
+from suffice.perturb import Forwarder
 from tests.attribute.nets import pictures, small_cnn
 
 WINDOW = {"occlusion": {"window": 8, "stride": 8}}
@@ -97,23 +98,29 @@ def test_parts_of_a_metric_are_columns_too():
 
 
 def test_only_methods_that_can_are_run_in_another_precision_or_compiled(monkeypatch):
-    seen = {}
+    seen, made = {}, []
 
-    def recording(net, images, method, *args, **options):
-        seen[method.name] = (options["precision"], options["compile"])
-        return attribute(net, images, method, *args, **{**options, "compile": False})
+    def noting(name, forwarder):
+        seen[name] = (forwarder.precision, forwarder.compiled)
+        made.append(forwarder)
+        return Forwarder(forwarder.net, batch_size=2)  # nothing need be compiled here
 
-    def measuring(*args, **options):
-        seen["metrics"] = (options["precision"], options["compile"])
-        return score(*args, **{**options, "compile": False})
+    def recording(*args, method, forwarder, **options):
+        return attribute(*args, method=method, forwarder=noting(method.name, forwarder), **options)
+
+    def measuring(*args, forwarder, **options):
+        return score(*args, forwarder=noting("metrics", forwarder), **options)
 
     monkeypatch.setattr(table, "attribute", recording)
     monkeypatch.setattr(table, "score", measuring)
     score_table(
-        [small_cnn()], pictures(2), ["gradient", "occlusion"], ["sparseness"], options=WINDOW, precision="bf16",
-        compile=True,
+        [small_cnn()], pictures(2), ["gradient", "occlusion", "rise"], ["sparseness"],
+        options={**WINDOW, "rise": {"masks": 2}}, precision="bf16", compile=True,
     )  # fmt: skip
-    assert seen == {"gradient": ("fp32", False), "occlusion": ("bf16", True), "metrics": ("bf16", True)}
+    assert seen == {
+        "gradient": ("fp32", False), "occlusion": ("bf16", True), "rise": ("bf16", True), "metrics": ("bf16", True),
+    }  # fmt: skip
+    assert len(set(map(id, made))) == 2  # the model is converted and compiled once
 
 
 def test_methods_that_do_not_fit_are_left_out():

@@ -140,28 +140,56 @@ def _source(task: Task, layer: str) -> tuple[str, Layout, bool]:
 
 def _impacts(task: Task, made: Masks, image: Tensor, draw: Tensor, impact: Impact, sigma: float) -> Tensor:
     """The weight of each mask, [K] float32."""
-    whole = _said(task, task.inputs, torch.arange(len(task), device=image.device))
-    weights = torch.empty(len(image), device=image.device)
-    for start in range(0, len(image), task.forwarder.batch_size):
-        rows = slice(start, min(start + task.forwarder.batch_size, len(image)))
-        own, shown = image[rows], task.inputs[image[rows]]
-        mask = made.rows(rows, task.net.size, image.device)[:, None].to(shown.dtype)
-        if impact == "plain":
-            weights[rows] = _said(task, shown * mask, own)
-            continue
-        noise = normal_noise(task.seeds[own], draw[rows], tuple(shown.shape[1:])).to(shown.dtype) * sigma * (1 - mask)
-        weights[rows] = _said(task, shown * mask + noise, own) + (whole[own] - _said(task, shown + noise, own))
-    return weights
+    forwarder, show = task.forwarder, task.forwarder.fused(_shown)
+    debiased = impact == "debiased"
+    if debiased:
+        # The whole image is what is seen through a mask of ones, so it is asked about along with the others.
+        every = torch.arange(len(task), device=image.device)
+        image, draw = torch.cat([image, every]), torch.cat([draw, torch.zeros_like(every)])
+    said = torch.empty(len(image), 2 if debiased else 1, device=image.device)
+    at_once = max(1, forwarder.batch_size // said.shape[1])
+    for rows in torch.arange(len(image)).split(at_once):
+        first, stop = int(rows[0]), int(rows[-1]) + 1
+        index = torch.arange(first, first + (at_once if forwarder.compiled else stop - first), device=image.device)
+        index = index.clamp(max=len(image) - 1)  # what is compiled is best called with one shape only
+        mask = _masks(task, made, first, stop, len(index))
+        shown = task.inputs[image[index]]
+        if debiased:
+            parts: tuple[Tensor, ...] = show(shown, mask, task.seeds[image[index]], draw[index], sigma)
+        else:
+            parts = (shown * mask,)
+        own = image[index].repeat(len(parts))
+        said[first:stop] = _said(task, torch.cat(parts), own).view(len(parts), -1)[:, : stop - first].T
+    if not debiased:
+        return said[:, 0]
+    count = len(image) - len(task)
+    return said[:count, 0] + (said[count:, 0][image[:count]] - said[:count, 1])
+
+
+def _masks(task: Task, made: Masks, first: int, stop: int, count: int) -> Tensor:
+    """Masks from the first to before the last, and ones beyond those that there are, [count, 1, H, W]."""
+    found = task.inputs.new_ones(count, 1, *task.net.size)
+    if first < len(made):
+        known = made.rows(slice(first, min(stop, len(made))), task.net.size, found.device)
+        found[: len(known), 0] = known
+    return found
+
+
+def _shown(inputs: Tensor, mask: Tensor, seeds: Tensor, draws: Tensor, sigma: float) -> tuple[Tensor, Tensor]:
+    """Images seen through masks over noise, and whole images with that noise; one pass where it is compiled."""
+    noise = normal_noise(seeds, draws, tuple(inputs.shape[1:])).to(inputs.dtype) * sigma * (1 - mask)
+    return inputs * mask + noise, inputs + noise
 
 
 def _said(task: Task, inputs: Tensor, image: Tensor) -> Tensor:
-    """Scores [K] of the targets of the images that these inputs are of."""
-    forwarder = task.forwarder
-    batch = forwarder.padded(inputs.to(forwarder.dtype))
-    if forwarder.channels_last:
-        batch = batch.contiguous(memory_format=torch.channels_last)
-    scores = task.net.scores(forwarder.logits(batch)[: len(inputs)])
-    return scores.gather(1, task.targets[image][:, None])[:, 0]
+    """Scores [K] of the targets of the images that inputs are of."""
+    forwarder, found = task.forwarder, []
+    for part in inputs.split(forwarder.batch_size):
+        batch = forwarder.padded(part.to(forwarder.dtype))
+        if forwarder.channels_last:
+            batch = batch.contiguous(memory_format=torch.channels_last)
+        found.append(task.net.scores(forwarder.logits(batch)[: len(part)]))
+    return torch.cat(found).gather(1, task.targets[image][:, None])[:, 0]
 
 
 def _combined(task: Task, made: Masks, image: Tensor, weights: Tensor, coverage: Coverage) -> Tensor:

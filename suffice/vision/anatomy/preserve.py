@@ -14,6 +14,7 @@ from torch import nn
 
 _CONTAINERS = frozenset((dict, OrderedDict, list, set))
 _MISSING = object()
+_NOTHING: tuple[()] = ()  # in most tables of hooks
 # Modules that are being preserved now in this thread, and whether their parameters are frozen. Whoever preserves one
 # again inside need not: saving every attribute of a large model takes longer than a small batch.
 _preserved: ContextVar[Mapping[int, bool]] = ContextVar("preserved", default=MappingProxyType({}))
@@ -47,7 +48,8 @@ def preserved(module: nn.Module, frozen: bool = False) -> Iterator[None]:
         try:
             for submodule in submodules:
                 # Not module.eval(): it may be overridden to do more than to set the flag.
-                submodule.training = False
+                if submodule.training:
+                    submodule.training = False
                 for flag in ("grad_checkpointing", "gradient_checkpointing"):
                     # Checkpointing runs blocks a second time during the backward pass, hooks included.
                     if submodule.__dict__.get(flag) is True:
@@ -66,13 +68,14 @@ def preserved(module: nn.Module, frozen: bool = False) -> Iterator[None]:
 
 
 def _is_compiled(submodule: nn.Module) -> bool:
-    return hasattr(submodule, "_orig_mod") or getattr(submodule, "_compiled_call_impl", None) is not None
+    # Not hasattr: a module takes long to find out that it has no such attribute.
+    return "_orig_mod" in submodule.__dict__.get("_modules", ()) or submodule._compiled_call_impl is not None
 
 
 def _remember(submodule: nn.Module) -> dict[str, tuple[Any, Any]]:
     """Each attribute with, for plain containers (hooks and buffers live in such), a copy of what is in it."""
     return {
-        name: (value, value.copy() if type(value) in _CONTAINERS else None)
+        name: (value, (value.copy() if value else _NOTHING) if type(value) in _CONTAINERS else None)
         for name, value in submodule.__dict__.items()
     }
 
@@ -84,7 +87,7 @@ def _restore(submodule: nn.Module, remembered: dict[str, tuple[Any, Any]]) -> No
     for name, (value, content) in remembered.items():
         if now.get(name, _MISSING) is not value:
             now[name] = value
-        if content is None or not (value or content):  # most are hook tables, and those are empty
+        if content is None or not (value or content):
             continue
         if not _same(value, content):
             value.clear()
