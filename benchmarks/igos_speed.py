@@ -117,6 +117,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--size", type=int, default=28)
     parser.add_argument("--batch", type=int, default=None, help="inputs per forward; default by device")
+    parser.add_argument("--precision", default="fp32", help="of ours: fp32, tf32, bf16 or fp16; the other's is fp32")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     options = parser.parse_args()
 
@@ -139,6 +140,7 @@ def main() -> None:
             size=options.size,
             btv="asymmetric",
             batch_size=options.batch or "auto",
+            precision=options.precision,
         ).maps
 
     def theirs(iterations: int = options.iterations) -> None:
@@ -152,7 +154,7 @@ def main() -> None:
     found = {
         "model": net.name,
         "device": torch.cuda.get_device_name() if options.device.startswith("cuda") else options.device,
-        "settings": {key: getattr(options, key) for key in ("iterations", "steps", "size", "batch")},
+        "settings": {key: getattr(options, key) for key in ("iterations", "steps", "size", "batch", "precision")},
         "many_at_once": measure(net, options.images, ours),
         "one_at_a_time": measure(net, options.twin_images, theirs),
     }

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
-from suffice.attribute.task import Output, Task
+from suffice.attribute.task import Output, Task, at_least_float32
 from suffice.errors import OptionError
 from suffice.perturb.baselines import Baseline
 from suffice.vision import Classifier
@@ -193,7 +193,7 @@ def read_attention(task: Task, path: Path, reduce: Callable[[Tensor], Tensor]) -
         def reducing(name: str) -> Callable[..., None]:
             def hook(_module: nn.Module, _inputs: Any, _output: Any) -> None:
                 attention = path.checked(seen.attention[name], len(task))
-                kept[name] = reduce(attention.to(torch.promote_types(dtype, torch.float32)))
+                kept[name] = reduce(at_least_float32(attention))
                 seen.attention[name] = attention.new_empty(0)  # seen, but not kept
 
             return hook
@@ -210,9 +210,12 @@ def attention_and_gradients(task: Task, path: Path, output: Output) -> list[tupl
 
     One forward, and one way back that ends at the first block's attention.
     """
-    with record(task.net.module, attention=path.attention, gradients=True) as seen:
+    with record(task.forwarder.module, attention=path.attention, gradients=True) as seen:
         slopes = seen.gradients(task.outputs(task.inputs, output))
-    return [(path.checked(seen.attention[n].detach(), len(task)), slopes.attention[n]) for n in path.attention]
+    return [
+        (path.checked(at_least_float32(seen.attention[n].detach()), len(task)), at_least_float32(slopes.attention[n]))
+        for n in path.attention
+    ]
 
 
 def integrated_feedback(task: Task, path: Path, steps: int, baseline: Baseline, output: Output) -> Tensor:
@@ -239,9 +242,9 @@ def integrated_feedback(task: Task, path: Path, steps: int, baseline: Baseline, 
     def along(portion: range) -> Tensor:
         alpha = points[portion.start : portion.stop, None, None, None, None]
         inputs = (hidden + alpha * (task.inputs - hidden)).flatten(0, 1)
-        with record(task.net.module, attention=[last], gradients=True) as seen:
+        with record(task.forwarder.module, attention=[last], gradients=True) as seen:
             slopes = seen.gradients(task.outputs(inputs, output))
-        return path.rows(path.checked(slopes.attention[last], len(inputs)))
+        return at_least_float32(path.rows(path.checked(slopes.attention[last], len(inputs))))
 
     return task.mean_over(steps, along).relu().mean(dim=1)
 

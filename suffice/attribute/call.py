@@ -49,8 +49,9 @@ def attribute(
         targets: The classes to explain: None (the predicted one), an index or label for all, or one per image.
         seed: Seed of everything random; each image's own randomness depends on it and on the image alone.
         batch_size: Inputs per forward, which bounds memory; halved when memory runs out.
-        precision: Of the model: ``"fp32"``, ``"tf32"``, or, for methods that need no gradients, ``"bf16"`` or
-            ``"fp16"``; see :class:`suffice.perturb.Forwarder`.
+        precision: Of the model: ``"fp32"``, ``"tf32"``, ``"bf16"`` or ``"fp16"``, see
+            :class:`suffice.perturb.Forwarder`. Methods that send relevance back take no half precision. Gradients
+            of small scores can be too small for fp16.
         compile: Compile the model, for methods that need no gradients; worth it for long work on a GPU.
         forwarder: A :class:`suffice.perturb.Forwarder` of this model instead of the three, so that it is compiled or
             converted once for many calls.
@@ -77,7 +78,7 @@ def attribute(
     if forwarder is None:
         forwarder = forwarder_for(chosen, net, batch_size, precision, compile)
     else:
-        _check_gradients(chosen, forwarder.precision, forwarder.compiled)
+        _check_arithmetic(chosen, forwarder.precision, forwarder.compiled)
     given = images.detach() if isinstance(images, Tensor) else images
     opened = open_images(given)
     targets_of(targets, (), len(opened))  # a wrong number of them is said at once
@@ -146,7 +147,7 @@ def explain(
     """
     # Also under inference_mode, whose tensors could not be part of a gradient.
     with ExitStack() as stack, torch.inference_mode(False), torch.no_grad(), preserved(net.module, frozen=True):
-        if "gradients" in method.needs:
+        if {"gradients", "relevance"} & set(method.needs):
             stack.enter_context(forwarder.arithmetic())  # others ask the model through the forwarder
         while True:
             try:
@@ -182,12 +183,14 @@ def forwarder_for(
     compile: bool = False,
 ) -> Forwarder:
     """How a method puts batches through a model: as it is where gradients are needed, else as fast as asked for."""
-    _check_gradients(method, precision, compile)
+    _check_arithmetic(method, precision, compile)
     if "gradients" not in method.needs:
         return Forwarder(net, batch_size=batch_size, precision=precision, compile=compile)
     auto = GRADIENT_BATCH.get(net.device.type, 64)
     size = auto if batch_size == "auto" else batch_size
-    return Forwarder(net, batch_size=size, precision=precision, channels_last=False)
+    # The module itself, where nothing asks for a copy.
+    layout: Any = False if precision in ("fp32", "tf32") else "auto"
+    return Forwarder(net, batch_size=size, precision=precision, channels_last=layout)
 
 
 class Forwarders:
@@ -196,7 +199,7 @@ class Forwarders:
     Args:
         net: The classifier.
         batch_size: Inputs per forward.
-        precision: Of the model, for methods without gradients.
+        precision: Of the model, for methods without gradients; others go no lower than tf32.
         compile: Compile the model, for methods that do not look inside it.
     """
 
@@ -226,8 +229,10 @@ class Forwarders:
         return self.uncompiled if self.fast.compiled and {"tokens", "attention"} & set(method.needs) else self.fast
 
 
-def _check_gradients(method: Method, precision: Precision, compiled: bool) -> None:
-    if "gradients" in method.needs and (precision not in ("fp32", "tf32") or compiled):
+def _check_arithmetic(method: Method, precision: Precision, compiled: bool) -> None:
+    if compiled and "gradients" in method.needs:
+        raise OptionError(f"{method.name} needs gradients and takes the model as it is: no compile=.")
+    if precision in ("bf16", "fp16") and "relevance" in method.needs:
         raise OptionError(
-            f"{method.name} needs gradients and takes the model as it is: precision='fp32' or 'tf32', no compile=."
+            f"{method.name} divides by sums that half precision cannot tell from 0; write precision='fp32' or 'tf32'."
         )

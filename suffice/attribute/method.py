@@ -16,7 +16,7 @@ from suffice.plugins import import_all, unknown
 if TYPE_CHECKING:
     from suffice.vision import Classifier
 
-Need = Literal["gradients", "feature maps", "tokens", "attention", "class token"]
+Need = Literal["gradients", "feature maps", "tokens", "attention", "class token", "relevance"]
 Function = TypeVar("Function", bound=Callable[..., Tensor])
 
 _methods: dict[str, Method] = {}
@@ -32,7 +32,7 @@ class Method:
         about: What it does, in one line.
         reference: Where it was published.
         needs: What it needs of a model: ``"gradients"``, ``"feature maps"``, ``"tokens"``, ``"attention"``, a
-            ``"class token"``, or nothing.
+            ``"class token"``, rules by which ``"relevance"`` goes back through it, or nothing.
         options: Its options with their defaults.
         aliases: Other names.
         function: ``function(task, **options)``, from a :class:`Task` to maps [B, h, w], high = important.

@@ -15,6 +15,7 @@ from suffice.perturb import Forwarder, Probe, make_baseline
 from suffice.perturb.baselines import Baseline
 from suffice.vision import Classifier
 from suffice.vision.identity import image_seed
+from suffice.vision.outputs import class_scores
 
 Output = Literal["logit", "score"]
 
@@ -69,6 +70,14 @@ class Task:
             **options,
         )
 
+    def logits(self, inputs: Tensor) -> Tensor:
+        """Logits [K, classes] float32 of normalised inputs, part of the graph where gradients are on.
+
+        Unlike those of the forwarder they are of the module as it is, never compiled, so that what happens inside it
+        can be watched and changed.
+        """
+        return class_scores(self.forwarder.module(self.forwarder.laid_out(inputs))).float()
+
     def outputs(self, inputs: Tensor, output: Output = "logit") -> Tensor:
         """What the model says of the target, part of the graph where gradients are on.
 
@@ -79,7 +88,7 @@ class Task:
         Returns:
             [K·B] float32.
         """
-        logits = self.net.logits(inputs.to(self.net.dtype))
+        logits = self.logits(inputs)
         if output not in ("logit", "score"):
             raise OptionError(f"output={output!r}; it can be 'logit' or 'score'.")
         scores = logits if output == "logit" else self.net.scores(logits)
@@ -130,3 +139,8 @@ class Task:
             total = part if total is None else total + part
         assert total is not None, "nothing to sum over"
         return total
+
+
+def at_least_float32(values: Tensor) -> Tensor:
+    """Values of a model in half precision as float32, so that sums over them are exact enough; others as they are."""
+    return values.to(torch.promote_types(values.dtype, torch.float32))

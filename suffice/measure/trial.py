@@ -93,9 +93,7 @@ class Trial:
         while start < len(pixels):
             rows = pixels[start : start + self.forwarder.batch_size].to(self.forwarder.device)
             try:
-                inputs = self.forwarder.padded(self.net.normalise(rows).to(self.forwarder.dtype))
-                if self.forwarder.channels_last:
-                    inputs = inputs.contiguous(memory_format=torch.channels_last)
+                inputs = self.forwarder.laid_out(self.forwarder.padded(self.net.normalise(rows)))
                 scores.append(self.net.scores(self.forwarder.logits(inputs)[: len(rows)]))
             except RuntimeError as error:  # out of memory is one, on the GPU and on the CPU
                 self.forwarder.make_room(error)

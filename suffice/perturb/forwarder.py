@@ -64,7 +64,7 @@ class Forwarder:
         self.module = net.module
         if self.channels_last or self.dtype != net.dtype:
             layout = torch.channels_last if self.channels_last else torch.preserve_format
-            self.module = _in_precision(net.module, self.dtype).to(memory_format=layout).eval()
+            self.module = _in_precision(net.module, self.dtype).to(memory_format=layout).eval().requires_grad_(False)
         self._run = self.fused(self._logits)
         self._warned = False
 
@@ -94,6 +94,11 @@ class Forwarder:
             yield
         finally:
             torch.set_float32_matmul_precision(before)
+
+    def laid_out(self, inputs: Tensor) -> Tensor:
+        """Inputs [B, 3, H, W] in the precision and memory layout of the module."""
+        inputs = inputs.to(self.dtype)
+        return inputs.contiguous(memory_format=torch.channels_last) if self.channels_last else inputs
 
     def fused(self, function: Callable[..., Result]) -> Callable[..., Result]:
         """A function, compiled where the model is; it is then best called with one shape only, see :meth:`padded`."""

@@ -84,9 +84,9 @@ class Twin:
         return [part.detach() for part in reversed(found)]
 
     def read(self, matrix):
-        """The row of the token read, or the mean of both, without the tokens before the patches; [4, 4]."""
+        """The row of the token read, or the mean of both, without the tokens before the patches; [h, w]."""
         rows = matrix[: len(self.logits)].mean(dim=0)
-        return rows[-16:].reshape(4, 4)
+        return rows[self.module.num_prefix_tokens :].reshape(self.module.patch_embed.grid_size)
 
     def cgw1(self, start_layer=0, row_normalised=False):
         identity = torch.eye(len(self.final), dtype=torch.float64)

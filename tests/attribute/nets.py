@@ -31,3 +31,10 @@ def pictures(count=3, size=32, seed=1):
     """Smooth random pixels, [N, 3, size, size] in [0, 1]."""
     noise = torch.rand(count, 3, 6, 6, generator=torch.Generator().manual_seed(seed))
     return nn.functional.interpolate(noise, size, mode="bicubic").clamp(0, 1)
+
+
+def assert_close(ours, theirs):
+    """Each map within 1e-4 of its twin's largest value, and no twin constant."""
+    for found, expected in zip(ours.double(), theirs, strict=True):
+        assert expected.std() > 1e-3 * expected.abs().max() > 0
+        assert (found - expected).abs().max() <= 1e-4 * expected.abs().max()

@@ -132,13 +132,41 @@ def test_running_out_of_memory_means_smaller_batches(brightness):
     assert sizes == [8, 4, 2]
 
 
-def test_precision_is_for_methods_without_gradients():
-    net, images = small_cnn(), pictures()
-    exact = attribute(net, images, "occlusion", window=8, stride=8).maps
-    rough = attribute(net, images, "occlusion", window=8, stride=8, precision="bf16").maps
-    assert 0 < (rough - exact).abs().max() < 0.05
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("occlusion", {"window": 8, "stride": 8}),
+        ("gradient", {}),
+        ("integrated-gradients", {"steps": 4}),
+        ("grad-cam", {}),
+        ("igos++", {"size": 14, "iterations": 5, "steps": 5}),
+    ],
+)
+def test_half_precision_is_near_and_leaves_the_model_alone(name, options):
+    net, images = suffice.load("zoo/resnet", device="cpu"), suffice.open_images("scenes:test[:2]")
+    before = {key: (value.dtype, value.requires_grad) for key, value in net.module.named_parameters()}
+    exact, rough = (attribute(net, images, name, precision=p, **options).maps for p in ("fp32", "bf16"))
+    assert rough.dtype == torch.float32
+    assert not torch.equal(rough, exact)
+    assert torch.nn.functional.cosine_similarity(rough.flatten(1), exact.flatten(1)).min() > 0.98
+    assert before == {key: (value.dtype, value.requires_grad) for key, value in net.module.named_parameters()}
+
+
+@pytest.mark.parametrize("name", ["cgw2", "tam", "bt-h", "bt-t", "attention-grad-cam"])
+def test_half_precision_of_transformers_is_near(name):
+    net, images = suffice.load("zoo/deit", device="cpu"), suffice.open_images("scenes:test[:4]")
+    exact, rough = (attribute(net, images, name, precision=p).maps.flatten(1) for p in ("fp32", "bf16"))
+    assert not torch.equal(rough, exact)
+    assert torch.nn.functional.cosine_similarity(rough, exact).min() > 0.99
+
+
+def test_relevance_is_not_for_half_precision():
+    net, images = suffice.load("zoo/deit", device="cpu"), suffice.open_images("scenes:test[:1]")
+    for name in ("cgw1", "partial-lrp"):
+        with pytest.raises(OptionError, match=f"{name} divides by sums"):
+            attribute(net, images, name, precision="bf16")
     with pytest.raises(OptionError, match="gradient needs gradients"):
-        attribute(net, images, "gradient", precision="bf16")
+        attribute(net, images, "gradient", compile=True)
 
 
 @pytest.mark.parametrize("name", ["gradient", "occlusion"])
@@ -161,8 +189,9 @@ def test_a_forwarder_serves_many_calls():
     alone = attribute(net, images, "occlusion", window=8, stride=8, batch_size=3, precision="bf16").maps
     assert torch.equal(shared[0], alone)
     assert torch.equal(shared[1], alone)
+    compiled = Forwarder(net, batch_size=3, compile=True)
     with pytest.raises(OptionError, match="gradient needs gradients"):
-        attribute(net, images, "gradient", forwarder=forwarder)
+        attribute(net, images, "gradient", forwarder=compiled)
 
 
 def test_forwarders_are_as_fast_as_each_method_allows():

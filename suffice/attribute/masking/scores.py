@@ -132,7 +132,8 @@ class MaskedScores:
         if path.noise is not None:
             inputs = inputs + path.noise(index, path.first + term * path.steps + step)
         # The logits of a module in float64 stay so, and are not rounded as elsewhere.
-        logits = class_scores(self.net.module(inputs.to(self.net.dtype))).to(self.dtype)
+        forwarder = self.task.forwarder
+        logits = class_scores(forwarder.module(forwarder.laid_out(inputs))).to(self.dtype)
         return self.net.scores(logits).gather(1, self.task.targets[index][:, None])[:, 0]
 
     def _total(self, scores: list[Tensor], path: Path) -> Tensor:

@@ -18,7 +18,7 @@ from suffice.errors import OptionError
     "cgw1",
     aliases=("chefer1", "t-attr"),
     reference="Chefer, Gur, Wolf, Transformer Interpretability Beyond Attention Visualization, CVPR 2021",
-    needs=("gradients", "attention"),
+    needs=("gradients", "attention", "relevance"),
     unfit=why_unknown,
 )
 def cgw1(task: Task, *, start_layer: int = 0, row_normalised: bool = False) -> Tensor:

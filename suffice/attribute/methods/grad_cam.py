@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from suffice.attribute.method import method
-from suffice.attribute.task import Output, Task
+from suffice.attribute.task import Output, Task, at_least_float32
 from suffice.vision.anatomy import record
 
 
@@ -68,9 +68,11 @@ def _maps_and_slopes(task: Task, layer: str | None, output: Output) -> tuple[Ten
     anatomy = task.net.anatomy
     name = layer or anatomy.target_layer
     # The graph starts at the layer, so the way back ends there.
-    with record(task.net.module, activations=[name], gradients=True) as seen:
+    with record(task.forwarder.module, activations=[name], gradients=True) as seen:
         slopes = seen.gradients(task.outputs(task.inputs, output))
-    return anatomy.maps(name, seen.activations[name].detach()), anatomy.maps(name, slopes.activations[name])
+    found = (seen.activations[name].detach(), slopes.activations[name])
+    maps, at_maps = (at_least_float32(anatomy.maps(name, values)) for values in found)
+    return maps, at_maps
 
 
 def _weighted(maps: Tensor, weights: Tensor, positive: bool) -> Tensor:

@@ -21,7 +21,7 @@ RULES = {"separate": Rules(shared=False, rescaled=False), "cgw1": Rules()}
 @method(
     "partial-lrp",
     reference="Voita et al., Analyzing Multi-Head Self-Attention, ACL 2019; for ViT as in Chefer, Gur, Wolf, CVPR 2021",
-    needs=("attention",),
+    needs=("attention", "relevance"),
     unfit=why_unknown,
 )
 def partial_lrp(task: Task, *, rules: RuleSet = "separate", gradient_weighted: bool = False) -> Tensor:

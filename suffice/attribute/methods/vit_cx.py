@@ -185,9 +185,7 @@ def _said(task: Task, inputs: Tensor, image: Tensor) -> Tensor:
     """Scores [K] of the targets of the images that inputs are of."""
     forwarder, found = task.forwarder, []
     for part in inputs.split(forwarder.batch_size):
-        batch = forwarder.padded(part.to(forwarder.dtype))
-        if forwarder.channels_last:
-            batch = batch.contiguous(memory_format=torch.channels_last)
+        batch = forwarder.laid_out(forwarder.padded(part))
         found.append(task.net.scores(forwarder.logits(batch)[: len(part)]))
     return torch.cat(found).gather(1, task.targets[image][:, None])[:, 0]
 

@@ -16,6 +16,8 @@ Precision = Literal["auto", "fp32", "bf16"]
 
 # What a network that is trained "with modern augmentation" gets on top of the defaults.
 MODERN = {"mixup": 0.2, "erase": 0.25, "smoothing": 0.1, "jitter": 0.2}
+# How a few thousand images with permuted labels are learnt by heart.
+BY_HEART = {"epochs": 60.0, "batch": 128, "weight_decay": 0.0}
 
 
 @dataclass(frozen=True)
@@ -151,8 +153,8 @@ def recipe_for(*, photographs: bool = False, augmented: bool = False, **given: A
         **given: Fields of the recipe; one that is None counts as not given.
 
     Returns:
-        The recipe. With ``permute_labels=True`` nothing is augmented unless asked for: what is to be learnt by
-        heart must stay the same.
+        The recipe. With ``permute_labels=True`` nothing is augmented unless asked for, as what is to be learnt by
+        heart must stay the same, and there are more passes in smaller batches.
 
     Example:
         >>> recipe_for(photographs=True, lr=None, batch=64).flip
@@ -162,7 +164,9 @@ def recipe_for(*, photographs: bool = False, augmented: bool = False, **given: A
     """
     chosen = {name: value for name, value in given.items() if value is not None}
     defaults: dict[str, Any] = {"epochs": 30.0} if photographs else {}
-    if not chosen.get("permute_labels"):
+    if chosen.get("permute_labels"):
+        defaults |= BY_HEART
+    else:
         defaults |= {"flip": True, "crop": 4} if photographs else {}
         defaults |= MODERN if augmented else {}
     return Recipe(**{**defaults, **chosen})

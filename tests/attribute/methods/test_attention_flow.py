@@ -12,7 +12,8 @@ from suffice.errors import OptionError
 from suffice.perturb import Forwarder
 from suffice.vision import Classifier
 from tests.attribute.methods import attention_twin as twins
-from tests.attribute.nets import MEAN, STD, pictures
+from tests.attribute.nets import MEAN, STD, assert_close, pictures
+from tests.attribute.trained import TRAINED, scenes, trained
 
 NAMES = ("raw-attention", "rollout", "cgw2", "attention-grad-cam", "tam", "bt-h", "bt-t")
 POOLED = ("rollout", "cgw2", "bt-h", "bt-t")
@@ -46,15 +47,16 @@ def classifier(module, dtype=torch.float32):
     return Classifier(module.to(dtype), size=32, mean=MEAN, std=STD, name="tiny")
 
 
+def case(model, dtype=torch.float32):
+    """A classifier, eight images, a class of each, and the tokens that the classifier's head reads."""
+    if model in TRAINED:
+        return trained(model, dtype), *scenes(), TRAINED[model]
+    make, read = MODELS[model]
+    return classifier(make(), dtype), pictures(8), TARGETS, read
+
+
 def twin_of(net, image, target, read, **options):
-    return twins.Twin(net.module, net.normalise(image[None].double()), target, read, **options)
-
-
-def assert_close(ours, theirs):
-    """Each map within 1e-4 of its twin's largest value, and neither constant."""
-    for found, expected in zip(ours.double(), theirs, strict=True):
-        assert expected.std() > 1e-3 * expected.abs().max() > 0
-        assert (found - expected).abs().max() <= 1e-4 * expected.abs().max()
+    return twins.Twin(net.module, net.normalise(net.prepare(image)), target, read, **options)
 
 
 # Published start layers count in models of 12 blocks; shallower ones start at the same share of their depth.
@@ -62,19 +64,18 @@ STARTS = {"tam": {12: 4, 4: 1, 3: 1}, "bt-h": {12: 3, 4: 1, 3: 0}, "bt-t": {12: 
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("model", [*MODELS, *TRAINED])
 def test_each_equals_its_twin(name, model):
-    make, read = MODELS[model]
+    net, images, targets, read = case(model)
     if read is None and name not in POOLED:
         pytest.skip("it needs a class token")
-    net, images = classifier(make()), pictures(8)
     options = {"start_layer": STARTS[name][len(net.module.blocks)]} if name in STARTS else {}
     twin = getattr(twins, name.replace("-", "_"))
-    theirs = [twin(twin_of(net, images[i], TARGETS[i], read), **options) for i in (0, 5)]
-    together = attribute(net, images, name, TARGETS, batch_size=8).maps
-    assert together.shape == (8, 4, 4)
+    theirs = [twin(twin_of(net, images[i : i + 1], targets[i], read), **options) for i in (0, 5)]
+    together = attribute(net, images, name, targets, batch_size=8).maps
+    assert together.shape == (8, *net.module.patch_embed.grid_size)
     assert_close(together[[0, 5]], theirs)
-    alone = attribute(net, images[5:6], name, TARGETS[5], batch_size=8).maps
+    alone = attribute(net, images[5:6], name, targets[5], batch_size=8).maps
     assert_close(alone, theirs[1:])
 
 
@@ -96,23 +97,25 @@ OPTIONS = [
 ]
 
 
+@pytest.mark.parametrize("model", ["distilled", *TRAINED])
 @pytest.mark.parametrize(("name", "options"), OPTIONS, ids=[f"{n}-{list(o.values())}" for n, o in OPTIONS])
-def test_options(name, options):
+def test_options(name, options, model):
     # In float64, as which entries are discarded hangs on the last bits.
-    net, images = classifier(MODELS["distilled"][0](), torch.float64), pictures(2)
+    net, images, targets, read = case(model, torch.float64)
     twin = getattr(twins, name.replace("-", "_"))
-    theirs = [twin(twin_of(net, images[i], TARGETS[i], [0, 1]), **options) for i in range(2)]
-    ours = attribute(net, images, name, TARGETS[:2], **options).maps
-    assert_close(ours, theirs)
-    usual = attribute(net, images, name, TARGETS[:2]).maps
-    assert (ours - usual).abs().max() > 1e-3 * usual.abs().max()
+    theirs = [twin(twin_of(net, images[i : i + 1], targets[i], read), **options) for i in (0, 5)]
+    together = attribute(net, images, name, targets, batch_size=8, **options).maps
+    assert_close(together[[0, 5]], theirs)
+    alone, usual = (attribute(net, images[5:6], name, targets[5], **given).maps for given in (options, {}))
+    assert_close(alone, theirs[1:])
+    assert (alone - usual).abs().max() > 1e-3 * usual.abs().max()
 
 
 @pytest.mark.parametrize("name", ["cgw2", "attention-grad-cam", "tam", "bt-h", "bt-t"])
 def test_scores_can_be_differentiated(name):
     net, images = classifier(MODELS["registers"][0]()), pictures(1)
     options = {"start_layer": 1} if name in STARTS else {}
-    twin = getattr(twins, name.replace("-", "_"))(twin_of(net, images[0], 2, [0], output="score"), **options)
+    twin = getattr(twins, name.replace("-", "_"))(twin_of(net, images, 2, [0], output="score"), **options)
     assert_close(attribute(net, images, name, 2, output="score", **options).maps, [twin])
 
 
@@ -120,7 +123,7 @@ def test_scores_can_be_differentiated(name):
 def test_the_way_can_start_elsewhere(name):
     net, images = classifier(MODELS["registers"][0]()), pictures(1)
     black = net.normalise(torch.zeros_like(images))
-    twin = getattr(twins, name.replace("-", "_"))(twin_of(net, images[0], 2, [0], hidden=black), start_layer=1)
+    twin = getattr(twins, name.replace("-", "_"))(twin_of(net, images, 2, [0], hidden=black), start_layer=1)
     assert_close(attribute(net, images, name, 2, baseline="black", start_layer=1).maps, [twin])
 
 
