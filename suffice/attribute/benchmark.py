@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from suffice.attribute.call import Forwarders, attribute, explain
+from suffice.attribute.call import Forwarders, attribute, explain, forwarder_for
 from suffice.attribute.method import find_method
 from suffice.attribute.peers import Work, peers
 from suffice.perturb.benchmark import bare_forwards_per_second
@@ -36,6 +36,7 @@ class MethodTiming:
 
     Attributes:
         method: Its name.
+        precision: Of the model, ours.
         images_per_second: Ours.
         forwards: Inputs put through the model for each image.
         backwards: Of these, with a way back.
@@ -47,6 +48,7 @@ class MethodTiming:
     """
 
     method: str
+    precision: str
     images_per_second: float
     forwards: float
     backwards: float
@@ -75,8 +77,8 @@ def benchmark_methods(
         names: Methods.
         pixels: Images [N, 3, H, W] in [0, 1].
         batch_size: Inputs per forward, for both sides where the peer has such an option.
-        precision: Of the model, for our methods without gradients; peers have none.
-        compile: Compile the model, likewise; the time that takes does not count.
+        precision: Of the model, for ours; peers have none. Methods that take no half precision have tf32 then.
+        compile: Compile the model, for those of ours that allow it; the time that takes does not count.
         rounds: Timings; the best counts, after one to warm up. Long work is timed fewer times.
         options: Of methods, by name, beside those under which peers do the same work.
         peer_images: Time peers on the first so many images only; default: on all.
@@ -92,7 +94,10 @@ def benchmark_methods(
     for name in names:
         method = find_method(name)
         chosen = {**SAME_WORK.get(method.name, {}), **(options or {}).get(method.name, {})}
-        forwarder = forwarders.of(method)
+        half = precision in ("bf16", "fp16")
+        least: Precision = "tf32" if half and "relevance" in method.needs else precision
+        inside = {"gradients", "relevance"} & set(method.needs)
+        forwarder = forwarder_for(method, net, batch_size, least) if inside else forwarders.of(method)
 
         def ours() -> None:
             explain(method, net, pixels, targets, ids, 0, forwarder, chosen)  # noqa: B023
@@ -110,6 +115,7 @@ def benchmark_methods(
             peer, theirs = (package, speed) if theirs is None or speed > theirs else (peer, theirs)
         yield MethodTiming(
             method=method.name,
+            precision=forwarder.precision,
             images_per_second=own,
             forwards=forwards,
             backwards=backwards,

@@ -156,8 +156,10 @@ def methods(
     option: MethodOptions = None,
     images: Annotated[int, typer.Option(min=1, help="How many images to explain.")] = 4,
     batch: Annotated[int, typer.Option(min=1, help="Inputs per forward.")] = 32,
-    precision: Annotated[Precision, typer.Option(help="For our methods without gradients.")] = Precision.fp32,
-    compile: Annotated[bool, typer.Option("--compile", help="Compile the model, likewise.")] = False,
+    precision: Annotated[Precision, typer.Option(help="Of the model in our methods; peers have fp32.")] = (
+        Precision.fp32
+    ),
+    compile: Annotated[bool, typer.Option("--compile", help="Compile the model where a method allows it.")] = False,
     rounds: Annotated[int, typer.Option(min=1, help="Timings of each; the best counts.")] = 3,
     peer_images: Annotated[int | None, typer.Option(min=1, help="Time peers on the first so many only.")] = None,
     checkpoint: Checkpoint = None,
@@ -203,6 +205,7 @@ def methods(
     rows = [
         (
             t.method,
+            t.precision,
             f"{t.images_per_second:,.2f}",
             f"{t.forwards:,.0f}",
             f"{t.backwards:,.0f}",
@@ -213,8 +216,18 @@ def methods(
         )
         for t in timings
     ]
-    columns = ("method", "images/s", "forwards", "backwards", "efficiency", "peer", "its images/s", "speed-up")
-    output.print_table(setting, columns, rows, right=(1, 2, 3, 4, 6, 7))
+    columns = (
+        "method",
+        "precision",
+        "images/s",
+        "forwards",
+        "backwards",
+        "efficiency",
+        "peer",
+        "its images/s",
+        "speed-up",
+    )
+    output.print_table(setting, columns, rows, right=(2, 3, 4, 5, 7, 8))
 
 
 @app.command("metrics", epilog=METRICS_EXAMPLES)

@@ -23,10 +23,15 @@ from suffice.cli.options import (
     chosen_methods,
     load_model,
 )
+from suffice.errors import OptionError
 
 if TYPE_CHECKING:
     from suffice.attribute import Attribution
     from suffice.vision import Classifier, Images, Predictions
+    from suffice.vision.classifier import Targets
+
+# What a figure adds to the name of a class.
+_ROLES = {"@label": ", the label", "@1": ", likeliest", "@2": ", second", "@3": ", third"}
 
 EXAMPLES = """
 Examples:
@@ -34,6 +39,8 @@ Examples:
 [green]suffice explain cat.jpg --model timm/deit_small_patch16_224 --method grad-cam,rise,igos++ --out maps[/green]
 
 [green]suffice explain cat-and-dog.jpg --model torchvision/resnet50 --target tabby --target beagle --out maps[/green]
+
+[green]suffice explain photos.csv --model torchvision/vit_b_16 --method tis --target @label --target @1[/green]
 
 [green]suffice explain cat.jpg --model torchvision/resnet50 --method rise --option masks=1000 --out maps[/green]
 
@@ -53,7 +60,11 @@ def explain(
     model: ModelName,
     method: MethodNames = "grad-cam",
     target: Annotated[
-        list[str] | None, typer.Option(help="Class to explain, index or label; several draw one row each.")
+        list[str] | None,
+        typer.Option(
+            help="Class to explain, index or label; @label, that of each image; @1, @2, …, its likeliest classes. "
+            "Several draw one row each."
+        ),
     ] = None,
     top: Annotated[int, typer.Option(min=1, help="Predictions to show.")] = 3,
     option: MethodOptions = None,
@@ -90,14 +101,14 @@ def explain(
     found: dict[str, dict[str, Attribution]] = {}  # by target as given, then by method
     wishes: list[str | None] = list(target or [None])  # type: ignore[list-item]
     for wanted in wishes:
-        row = found.setdefault(wanted or "", {})
+        row, classes = found.setdefault(wanted or "", {}), _classes(wanted, open_images(readable), predictions)
         for one in chosen:
             with output.progress(one.name) as on_progress:
                 row[one.name] = attribute(
                     net,
                     readable,
                     one,
-                    wanted,
+                    classes,
                     seed=seed,
                     forwarder=forwarders.of(one),
                     on_progress=on_progress,
@@ -156,6 +167,21 @@ def methods_command(
     output.print_table("", columns, rows)
 
 
+def _classes(wanted: str | None, images: Images, predictions: Predictions) -> Targets:
+    """What ``--target`` asks for: the same class for all images, or one for each."""
+    if wanted is None or not wanted.startswith("@"):
+        return wanted
+    if wanted == "@label":
+        labels = [label for label in images.labels if label is not None]
+        if len(labels) < len(images):
+            raise OptionError(f"--target @label: {len(images) - len(labels)} of {len(images)} images have no label.")
+        return labels
+    classes = predictions.scores.shape[1]
+    if not wanted[1:].isdecimal() or not 1 <= int(wanted[1:]) <= classes:
+        raise OptionError(f"--target {wanted}: expected @label, or @1 to @{classes}.")
+    return [best[-1][0] for best in predictions.top(int(wanted[1:]))]
+
+
 def _draw(
     net: Classifier,
     images: Images,
@@ -175,7 +201,8 @@ def _draw(
             any_one = next(iter(by_method.values()))
             maps = {name: attribution.maps[number] for name, attribution in by_method.items()}
             below = {name: texts[number] for name, texts in notes[wanted].items()}
-            rows.append(ClassRow(any_one.labels[number], float(any_one.confidences[number]), maps, below))
+            label = f"{any_one.labels[number]}{_ROLES.get(wanted, '')}"
+            rows.append(ClassRow(label, float(any_one.confidences[number]), maps, below))
         said = [(label, score) for _, label, score in best[number]]
         figure = explanation_figure(
             net.geometry(picture.decode()), rows, title=Path(picture.name).name, model=net.name, top=said

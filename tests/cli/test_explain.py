@@ -38,6 +38,19 @@ def test_figures_and_maps(photos):
     assert maps.targets.tolist() == [281, 281]
 
 
+def test_classes_of_each_image(photos):
+    (photos / "list.csv").write_text("file,label\none.png,7\ntwo.png,8\n")
+    given = ("explain", photos / "list.csv", *MODEL, "--method", "grad-cam", "--out", photos / "out")
+    run(*given, "--target", "@label", "--target", "@1", "--target", "@2")
+    found = {t: Attribution.load(photos / "out" / f"grad-cam--{t}.safetensors") for t in ("label", "1", "2")}
+    assert found["label"].targets.tolist() == [7, 8]
+    assert (found["1"].confidences >= found["2"].confidences).all()
+    assert (found["1"].targets != found["2"].targets).all()
+    figure = (photos / "out" / "00000-one.svg").read_text()
+    assert all(role in figure for role in (", the label", ", likeliest", ", second"))
+    assert "expected @label, or @1 to @1000" in run(*given, "--target", "@best", code=2).stderr
+
+
 def test_broken_images_are_skipped(photos):
     (photos / "three.png").write_bytes(b"broken")
     done = run("explain", photos, *MODEL, "--method", "grad-cam", "--out", photos / "out", "--json", code=1)
@@ -53,6 +66,7 @@ def test_broken_images_are_skipped(photos):
         (("--method", "rise", "--option", "masks"), "expected NAME=VALUE"),
         (("--method", "rise", "--option", "gradient.output=score"), "not among the methods"),
         (("--target", "tabbi"), "Did you mean 'tabby'"),
+        (("--target", "@label"), "1 of 1 images have no label"),
     ],
 )
 def test_mistakes(photos, arguments, said):

@@ -2,24 +2,31 @@
 
 import importlib
 import sys
+from datetime import timedelta
 
 import pytest
-from torchmetrics import MetricCollection
+import torch
 
 from suffice.attribute import attribute
 from suffice.errors import MissingExtra, OptionError
 from suffice.measure import score
-from suffice.measure.torchmetrics import MapMetric
 from tests.attribute.nets import pictures
 from tests.measure.nets import sharp_cnn
+
+MetricCollection = pytest.importorskip("torchmetrics").MetricCollection
+MapMetric = pytest.importorskip("suffice.measure.torchmetrics").MapMetric
 
 CHOICES = {"steps": 8}
 
 
+def explained(count):
+    net, images = sharp_cnn(), pictures(count)
+    return net, images, attribute(net, images, "gradient")
+
+
 @pytest.fixture(scope="module")
 def seen():
-    net, images = sharp_cnn(), pictures(5)
-    return net, images, attribute(net, images, "gradient")
+    return explained(5)
 
 
 def test_batches_give_the_mean_and_error_of_all_images(seen):
@@ -58,6 +65,47 @@ def test_states_of_processes_are_joined(seen):
     whole = score(net, images, found, "deletion", **CHOICES)
     assert float(parts[0].compute()) == pytest.approx(whole.mean, abs=1e-6)
     assert parts[0].higher_is_better is False
+
+
+SHARES = (3, 1, 6)  # images of the first process, of six; the second has the others, or none
+
+
+def several(net):
+    return MapMetric(["insertion", "deletion"], net, standard_error=True, metric_options=CHOICES)
+
+
+def one_of_two(rank, folder):
+    """What each process does: with its share of the images, say what it takes for the values of all."""
+    torch.set_num_threads(1)
+    meeting = (folder / "meeting").as_uri()
+    torch.distributed.init_process_group("gloo", meeting, timedelta(seconds=60), world_size=2, rank=rank)
+    net, images, found = explained(6)
+    metric, said = several(net), []
+    for share in SHARES:
+        own = range(6)[:share] if rank == 0 else range(6)[share:]
+        for n in own:  # one at a time, so that the processes also differ in their number of batches
+            metric.update(images[n : n + 1], found.maps[n : n + 1], found.targets[n : n + 1])
+        said.append(metric.compute())
+        metric.reset()
+    torch.save(said, folder / f"{rank}.pt")
+    torch.distributed.destroy_process_group()
+
+
+@pytest.mark.skipif(
+    not (torch.distributed.is_available() and torch.distributed.is_gloo_available()),
+    reason="this torch has no torch.distributed with gloo",
+)
+def test_two_processes_say_what_one_says(tmp_path):
+    torch.multiprocessing.spawn(one_of_two, (tmp_path,), nprocs=2)
+    net, images, found = explained(6)
+    metric = several(net)
+    metric.update(images, found)
+    whole = metric.compute()
+    for rank in range(2):
+        said = torch.load(tmp_path / f"{rank}.pt")
+        assert len(said) == len(SHARES)
+        for joined in said:
+            torch.testing.assert_close(joined, whole, rtol=0, atol=1e-6)
 
 
 def test_it_is_a_metric_among_others(seen):

@@ -108,7 +108,8 @@ def test_equals_a_literal_twin(make, clusters, ratios, mode):
     for number in (0, 5) if known else (0, 3, 6, 7):
         twin, masks = literal_tis(net, images[number : number + 1], targets[number], clusters, ratios, mode, seed=3)
         torch.testing.assert_close(ours[number], twin, rtol=1e-4, atol=1e-7)
-        assert_close(ours[number][None], [twin.double()])
+        if known:
+            assert_close(ours[number][None], [twin.double()])
         repeated += len(masks) - len(set(map(tuple, masks)))
     assert (ours.flatten(1).std(dim=1) / ours.mean(dim=(1, 2))).min() > 0.01
     assert repeated > 0 or len(ratios) == 1 or known  # equal masks count as often as they occur
