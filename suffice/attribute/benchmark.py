@@ -77,7 +77,7 @@ def benchmark_methods(
         names: Methods.
         pixels: Images [N, 3, H, W] in [0, 1].
         batch_size: Inputs per forward, for both sides where the peer has such an option.
-        precision: Of the model, for ours; peers have none. Methods that take no half precision have tf32 then.
+        precision: Of the model, for ours; peers have none. Methods that take fp32 only have it.
         compile: Compile the model, for those of ours that allow it; the time that takes does not count.
         rounds: Timings; the best counts, after one to warm up. Long work is timed fewer times.
         options: Of methods, by name, beside those under which peers do the same work.
@@ -94,10 +94,9 @@ def benchmark_methods(
     for name in names:
         method = find_method(name)
         chosen = {**SAME_WORK.get(method.name, {}), **(options or {}).get(method.name, {})}
-        half = precision in ("bf16", "fp16")
-        least: Precision = "tf32" if half and "relevance" in method.needs else precision
-        inside = {"gradients", "relevance"} & set(method.needs)
-        forwarder = forwarder_for(method, net, batch_size, least) if inside else forwarders.of(method)
+        forwarder = forwarders.of(method)
+        if "gradients" in method.needs and "relevance" not in method.needs:
+            forwarder = forwarder_for(method, net, batch_size, precision)
 
         def ours() -> None:
             explain(method, net, pixels, targets, ids, 0, forwarder, chosen)  # noqa: B023

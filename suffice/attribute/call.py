@@ -50,8 +50,8 @@ def attribute(
         seed: Seed of everything random; each image's own randomness depends on it and on the image alone.
         batch_size: Inputs per forward, which bounds memory; halved when memory runs out.
         precision: Of the model: ``"fp32"``, ``"tf32"``, ``"bf16"`` or ``"fp16"``, see
-            :class:`suffice.perturb.Forwarder`. Methods that send relevance back take no half precision. Gradients
-            of small scores can be too small for fp16.
+            :class:`suffice.perturb.Forwarder`. Methods that send relevance back take fp32 only. Gradients of small
+            scores can be too small for fp16.
         compile: Compile the model, for methods that need no gradients; worth it for long work on a GPU.
         forwarder: A :class:`suffice.perturb.Forwarder` of this model instead of the three, so that it is compiled or
             converted once for many calls.
@@ -147,7 +147,7 @@ def explain(
     """
     # Also under inference_mode, whose tensors could not be part of a gradient.
     with ExitStack() as stack, torch.inference_mode(False), torch.no_grad(), preserved(net.module, frozen=True):
-        if {"gradients", "relevance"} & set(method.needs):
+        if "gradients" in method.needs:
             stack.enter_context(forwarder.arithmetic())  # others ask the model through the forwarder
         while True:
             try:
@@ -199,7 +199,8 @@ class Forwarders:
     Args:
         net: The classifier.
         batch_size: Inputs per forward.
-        precision: Of the model, for methods without gradients; others go no lower than tf32.
+        precision: Of the model, for methods without gradients. Those with gradients go no lower than tf32, and those
+            that send relevance back are in fp32.
         compile: Compile the model, for methods that do not look inside it.
     """
 
@@ -221,10 +222,9 @@ class Forwarders:
 
     def of(self, method: Method) -> Forwarder:
         """The forwarder for a method."""
-        if "gradients" in method.needs:
-            return forwarder_for(
-                method, self.net, self._batch_size, "tf32" if self.fast.precision == "tf32" else "fp32"
-            )
+        if {"gradients", "relevance"} & set(method.needs):
+            tf32 = self.fast.precision == "tf32" and "relevance" not in method.needs
+            return forwarder_for(method, self.net, self._batch_size, "tf32" if tf32 else "fp32")
         # What a compiled model does not show.
         return self.uncompiled if self.fast.compiled and {"tokens", "attention"} & set(method.needs) else self.fast
 
@@ -232,7 +232,7 @@ class Forwarders:
 def _check_arithmetic(method: Method, precision: Precision, compiled: bool) -> None:
     if compiled and "gradients" in method.needs:
         raise OptionError(f"{method.name} needs gradients and takes the model as it is: no compile=.")
-    if precision in ("bf16", "fp16") and "relevance" in method.needs:
+    if precision != "fp32" and "relevance" in method.needs:
         raise OptionError(
-            f"{method.name} divides by sums that half precision cannot tell from 0; write precision='fp32' or 'tf32'."
+            f"{method.name} divides by sums near 0, which lower precision cannot tell from it; write precision='fp32'."
         )

@@ -103,7 +103,7 @@ def _zoo(out: Path, count: int, nets: list[Classifier]) -> None:
         output.note(f"• {sentence}")
     output.note(
         f"These are {count} scenes and one training run of each network: enough to see how it is done, not to settle a "
-        "question. docs/findings.md has 512 scenes and up to three runs."
+        "question. docs/findings.md has 512 scenes and three runs of each."
     )
     write_table(found, out / "table.csv")
     for visit, net in zip(found, nets, strict=True):

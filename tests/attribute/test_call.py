@@ -1,5 +1,6 @@
 """The frame: options, targets, memory, what comes back, and what is refused."""
 
+import itertools
 import json
 
 import pytest
@@ -160,11 +161,11 @@ def test_half_precision_of_transformers_is_near(name):
     assert torch.nn.functional.cosine_similarity(rough, exact).min() > 0.99
 
 
-def test_relevance_is_not_for_half_precision():
+def test_relevance_is_not_for_lower_precision():
     net, images = suffice.load("zoo/deit", device="cpu"), suffice.open_images("scenes:test[:1]")
-    for name in ("cgw1", "partial-lrp"):
-        with pytest.raises(OptionError, match=f"{name} divides by sums"):
-            attribute(net, images, name, precision="bf16")
+    for name, precision in itertools.product(("cgw1", "partial-lrp"), ("tf32", "bf16", "fp16")):
+        with pytest.raises(OptionError, match=f"{name} divides by sums near 0"):
+            attribute(net, images, name, precision=precision)
     with pytest.raises(OptionError, match="gradient needs gradients"):
         attribute(net, images, "gradient", compile=True)
 
@@ -204,7 +205,9 @@ def test_forwarders_are_as_fast_as_each_method_allows():
         "gradient": ("fp32", False, 4), "rise": ("bf16", True, 4), "occlusion": ("bf16", True, 4),
         "rollout": ("bf16", False, 4), "tis": ("bf16", False, 4),
     }  # fmt: skip
-    assert Forwarders(small_cnn(), precision="tf32").of(find_method("gradient")).precision == "tf32"
+    tf32 = Forwarders(small_cnn(), precision="tf32")
+    assert tf32.of(find_method("gradient")).precision == "tf32"
+    assert tf32.of(find_method("cgw1")).precision == tf32.of(find_method("partial-lrp")).precision == "fp32"
 
 
 def test_a_model_without_gradients_is_refused():

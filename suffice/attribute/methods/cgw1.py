@@ -28,7 +28,9 @@ def cgw1(task: Task, *, start_layer: int = 0, row_normalised: bool = False) -> T
     of relevance times gradient. The map is the row of the token that the head reads in the product of all matrices;
     where it reads two, as in DeiT distilled, the mean of their rows.
 
-    One forward, one backward, and for the relevance about five forwards' worth of matrix products.
+    One forward, one backward, and for the relevance about five forwards' worth of matrix products. Relevance is divided
+    by sums that can be nearly 0: on trained networks maps can differ by a few percent of their maximum between float32
+    and float64, so between machines. To compare implementations, compare them in float64.
 
     Args:
         task: The images.
