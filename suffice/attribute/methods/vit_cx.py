@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal
 
 import torch
@@ -140,54 +141,60 @@ def _source(task: Task, layer: str) -> tuple[str, Layout, bool]:
 
 def _impacts(task: Task, made: Masks, image: Tensor, draw: Tensor, impact: Impact, sigma: float) -> Tensor:
     """The weight of each mask, [K] float32."""
-    forwarder, show = task.forwarder, task.forwarder.fused(_shown)
-    debiased = impact == "debiased"
-    if debiased:
-        # The whole image is what is seen through a mask of ones, so it is asked about along with the others.
-        every = torch.arange(len(task), device=image.device)
-        image, draw = torch.cat([image, every]), torch.cat([draw, torch.zeros_like(every)])
-    said = torch.empty(len(image), 2 if debiased else 1, device=image.device)
-    at_once = max(1, forwarder.batch_size // said.shape[1])
-    for rows in torch.arange(len(image)).split(at_once):
-        first, stop = int(rows[0]), int(rows[-1]) + 1
-        index = torch.arange(first, first + (at_once if forwarder.compiled else stop - first), device=image.device)
-        index = index.clamp(max=len(image) - 1)  # what is compiled is best called with one shape only
-        mask = _masks(task, made, first, stop, len(index))
-        shown = task.inputs[image[index]]
-        if debiased:
-            parts: tuple[Tensor, ...] = show(shown, mask, task.seeds[image[index]], draw[index], sigma)
-        else:
-            parts = (shown * mask,)
-        own = image[index].repeat(len(parts))
-        said[first:stop] = _said(task, torch.cat(parts), own).view(len(parts), -1)[:, : stop - first].T
-    if not debiased:
-        return said[:, 0]
-    count = len(image) - len(task)
-    return said[:count, 0] + (said[count:, 0][image[:count]] - said[:count, 1])
+    if impact == "plain":
+        return _said(task, made, image, lambda rows, shown, mask: [shown * mask], 1)[0]
+    # The whole image is what is seen through a mask of ones, so it is asked about along with the others.
+    whole = torch.arange(len(task), device=image.device)
+    every, draws = torch.cat([image, whole]), torch.cat([draw, torch.zeros_like(whole)])
+    over_noise = task.forwarder.fused(_over_noise)
+
+    def show(rows: Tensor, shown: Tensor, mask: Tensor) -> list[Tensor]:
+        return over_noise(shown, mask, task.seeds[every[rows]], draws[rows], sigma)
+
+    seen, disturbed = _said(task, made, every, show, 2)
+    return seen[: len(image)] + seen[len(image) :][image] - disturbed[: len(image)]
 
 
-def _masks(task: Task, made: Masks, first: int, stop: int, count: int) -> Tensor:
-    """Masks from the first to before the last, and ones beyond those that there are, [count, 1, H, W]."""
-    found = task.inputs.new_ones(count, 1, *task.net.size)
-    if first < len(made):
-        known = made.rows(slice(first, min(stop, len(made))), task.net.size, found.device)
-        found[: len(known), 0] = known
-    return found
-
-
-def _shown(inputs: Tensor, mask: Tensor, seeds: Tensor, draws: Tensor, sigma: float) -> tuple[Tensor, Tensor]:
+def _over_noise(shown: Tensor, mask: Tensor, seeds: Tensor, draws: Tensor, sigma: float) -> list[Tensor]:
     """Images seen through masks over noise, and whole images with that noise; one pass where it is compiled."""
-    noise = normal_noise(seeds, draws, tuple(inputs.shape[1:])).to(inputs.dtype) * sigma * (1 - mask)
-    return inputs * mask + noise, inputs + noise
+    noise = normal_noise(seeds, draws, tuple(shown.shape[1:])).to(shown.dtype) * sigma * (1 - mask)
+    return [shown * mask + noise, shown + noise]
 
 
-def _said(task: Task, inputs: Tensor, image: Tensor) -> Tensor:
-    """Scores [K] of the targets of the images that inputs are of."""
-    forwarder, found = task.forwarder, []
-    for part in inputs.split(forwarder.batch_size):
-        batch = forwarder.laid_out(forwarder.padded(part))
-        found.append(task.net.scores(forwarder.logits(batch)[: len(part)]))
-    return torch.cat(found).gather(1, task.targets[image][:, None])[:, 0]
+def _said(
+    task: Task, made: Masks, image: Tensor, show: Callable[[Tensor, Tensor, Tensor], list[Tensor]], versions: int
+) -> Tensor:
+    """What the model says of the targets of images [K] shown through masks, [versions, K] float32.
+
+    Args:
+        task: The images.
+        made: Masks; where there are more questions than masks, the others are all ones.
+        image: Which image each question is about.
+        show: From rows [n], images [n, 3, H, W] and masks [n, 1, H, W] to versions of the images.
+        versions: How many it makes.
+    """
+    forwarder, count = task.forwarder, len(image)
+    at_once = max(1, forwarder.batch_size // versions)
+    found = []
+    for start in range(0, count, at_once):
+        known = min(at_once, count - start)
+        # What is compiled is best called with one shape only, so the last question is repeated there.
+        rows = torch.arange(start, start + (at_once if forwarder.compiled else known), device=image.device)
+        rows = rows.clamp(max=count - 1)
+        mask = task.inputs.new_ones(len(rows), 1, *task.net.size)
+        if start < len(made):
+            some = made.rows(slice(start, min(start + known, len(made))), task.net.size, mask.device)
+            mask[: len(some), 0] = some
+        shown = torch.cat(show(rows, task.inputs[image[rows]], mask))
+        targets = task.targets[image[rows]].repeat(versions)
+        scores = torch.cat(
+            [
+                task.net.scores(forwarder.logits(forwarder.laid_out(forwarder.padded(part)))[: len(part)])
+                for part in shown.split(forwarder.batch_size)
+            ]
+        )
+        found.append(scores.gather(1, targets[:, None]).view(versions, -1)[:, :known])
+    return torch.cat(found, dim=1)
 
 
 def _combined(task: Task, made: Masks, image: Tensor, weights: Tensor, coverage: Coverage) -> Tensor:
