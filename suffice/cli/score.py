@@ -54,7 +54,7 @@ def score(
     The table has mean ± standard error, marks the best (①) and the second best (②) for each model, and says whether
     the best is clearly better than the second.
     """
-    from suffice.measure.table import score_table
+    from suffice.measure import score_table
     from suffice.vision import open_images
 
     opened = open_images(images[0] if len(images) == 1 else images)[:count]

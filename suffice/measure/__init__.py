@@ -27,7 +27,8 @@ from suffice.measure.outcome import Curves, Outcome
 from suffice.measure.protocols import Protocol, find_protocol
 from suffice.measure.sanity import SanityReport, data_randomisation, sanity_check
 from suffice.measure.scores import Scores
-from suffice.measure.table import Entry, ScoreTable, score_table
+from suffice.measure.table import ScoreTable
+from suffice.measure.tabulate import Entry, score_table
 from suffice.measure.trial import Trial
 
 __all__ = [

@@ -11,7 +11,7 @@ import torch
 from suffice import open_images
 from suffice.attribute import attribute
 from suffice.errors import OptionError
-from suffice.measure import Entry, ScoreTable, find_protocol, score, score_table, table
+from suffice.measure import Entry, ScoreTable, find_protocol, score, score_table, tabulate
 from suffice.measure.table import TableRow
 from suffice.perturb import Forwarder
 from tests.attribute.nets import pictures, small_cnn
@@ -111,8 +111,8 @@ def test_only_methods_that_can_are_run_in_another_precision_or_compiled(monkeypa
     def measuring(*args, forwarder, **options):
         return score(*args, forwarder=noting("metrics", forwarder), **options)
 
-    monkeypatch.setattr(table, "attribute", recording)
-    monkeypatch.setattr(table, "score", measuring)
+    monkeypatch.setattr(tabulate, "attribute", recording)
+    monkeypatch.setattr(tabulate, "score", measuring)
     score_table(
         [small_cnn()], pictures(2), ["gradient", "occlusion", "rise"], ["sparseness"],
         options={**WINDOW, "rise": {"masks": 2}}, precision="bf16", compile=True,
