@@ -96,7 +96,7 @@ def benchmark_methods(
         chosen = {**SAME_WORK.get(method.name, {}), **(options or {}).get(method.name, {})}
         forwarder = forwarders.of(method)
         if "gradients" in method.needs and "relevance" not in method.needs:
-            forwarder = forwarder_for(method, net, batch_size, precision)
+            forwarder = forwarder_for(method, net, batch_size, precision, compile and method.needs == ("gradients",))
 
         def ours() -> None:
             explain(method, net, pixels, targets, ids, 0, forwarder, chosen)  # noqa: B023

@@ -52,7 +52,7 @@ def attribute(
         precision: Of the model: ``"fp32"``, ``"tf32"``, ``"bf16"`` or ``"fp16"``, see
             :class:`suffice.perturb.Forwarder`. Methods that send relevance back take fp32 only. Gradients of small
             scores can be too small for fp16.
-        compile: Compile the model, for methods that need no gradients; worth it for long work on a GPU.
+        compile: Compile the model, for methods that do not look inside it; worth it for long work on a GPU.
         forwarder: A :class:`suffice.perturb.Forwarder` of this model instead of the three, so that it is compiled or
             converted once for many calls.
         broken: ``"raise"`` the error of an image that cannot be read, or ``"skip"`` it and record it.
@@ -189,8 +189,8 @@ def forwarder_for(
     auto = GRADIENT_BATCH.get(net.device.type, 64)
     size = auto if batch_size == "auto" else batch_size
     # The module itself, where nothing asks for a copy.
-    layout: Any = False if precision in ("fp32", "tf32") else "auto"
-    return Forwarder(net, batch_size=size, precision=precision, channels_last=layout)
+    layout: Any = False if precision in ("fp32", "tf32") and not compile else "auto"
+    return Forwarder(net, batch_size=size, precision=precision, channels_last=layout, compile=compile)
 
 
 class Forwarders:
@@ -224,14 +224,15 @@ class Forwarders:
         """The forwarder for a method."""
         if {"gradients", "relevance"} & set(method.needs):
             tf32 = self.fast.precision == "tf32" and "relevance" not in method.needs
-            return forwarder_for(method, self.net, self._batch_size, "tf32" if tf32 else "fp32")
+            compile = self.fast.compiled and method.needs == ("gradients",)
+            return forwarder_for(method, self.net, self._batch_size, "tf32" if tf32 else "fp32", compile)
         # What a compiled model does not show.
         return self.uncompiled if self.fast.compiled and {"tokens", "attention"} & set(method.needs) else self.fast
 
 
 def _check_arithmetic(method: Method, precision: Precision, compiled: bool) -> None:
-    if compiled and "gradients" in method.needs:
-        raise OptionError(f"{method.name} needs gradients and takes the model as it is: no compile=.")
+    if compiled and "gradients" in method.needs and len(method.needs) > 1:
+        raise OptionError(f"{method.name} looks inside the model, which a compiled one does not allow: no compile=.")
     if precision != "fp32" and "relevance" in method.needs:
         raise OptionError(
             f"{method.name} divides by sums near 0, which lower precision cannot tell from it; write precision='fp32'."

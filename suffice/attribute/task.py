@@ -15,7 +15,6 @@ from suffice.perturb import Forwarder, Probe, make_baseline
 from suffice.perturb.baselines import Baseline
 from suffice.vision import Classifier
 from suffice.vision.identity import image_seed
-from suffice.vision.outputs import class_scores
 
 Output = Literal["logit", "score"]
 
@@ -73,10 +72,9 @@ class Task:
     def logits(self, inputs: Tensor) -> Tensor:
         """Logits [K, classes] float32 of normalised inputs, part of the graph where gradients are on.
 
-        Unlike those of the forwarder they are of the module as it is, never compiled, so that what happens inside it
-        can be watched and changed.
+        Where the model is not compiled, what happens inside ``self.forwarder.module`` can be watched.
         """
-        return class_scores(self.forwarder.module(self.forwarder.laid_out(inputs))).float()
+        return self.forwarder.logits_in_graph(inputs).float()
 
     def outputs(self, inputs: Tensor, output: Output = "logit") -> Tensor:
         """What the model says of the target, part of the graph where gradients are on.

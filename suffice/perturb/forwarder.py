@@ -66,6 +66,7 @@ class Forwarder:
             layout = torch.channels_last if self.channels_last else torch.preserve_format
             self.module = _in_precision(net.module, self.dtype).to(memory_format=layout).eval().requires_grad_(False)
         self._run = self.fused(self._logits)
+        self._run_in_graph = self.fused(self._logits_in_graph)
         self._warned = False
 
     @torch.no_grad()
@@ -81,6 +82,18 @@ class Forwarder:
         """
         with self.net.evaluating(), self.arithmetic():
             return self._run(inputs)
+
+    def logits_in_graph(self, inputs: Tensor) -> Tensor:
+        """Logits of one batch, part of the graph where gradients are on, for a module in evaluation mode.
+
+        Args:
+            inputs: Normalised, [B, 3, H, W], of any dtype and layout; B is at most the batch size where the model is
+                compiled.
+
+        Returns:
+            [B, classes] float32, or float64 of a module in float64.
+        """
+        return self._run_in_graph(self.laid_out(self.padded(inputs)))[: len(inputs)]
 
     @contextmanager
     def arithmetic(self) -> Iterator[None]:
@@ -126,6 +139,10 @@ class Forwarder:
 
     def _logits(self, inputs: Tensor) -> Tensor:
         return class_scores(self.module(inputs)).float()
+
+    def _logits_in_graph(self, inputs: Tensor) -> Tensor:
+        logits = class_scores(self.module(inputs))
+        return logits.to(torch.promote_types(logits.dtype, torch.float32))
 
 
 def _in_precision(module: torch.nn.Module, dtype: torch.dtype) -> torch.nn.Module:

@@ -166,8 +166,19 @@ def test_relevance_is_not_for_lower_precision():
     for name, precision in itertools.product(("cgw1", "partial-lrp"), ("tf32", "bf16", "fp16")):
         with pytest.raises(OptionError, match=f"{name} divides by sums near 0"):
             attribute(net, images, name, precision=precision)
-    with pytest.raises(OptionError, match="gradient needs gradients"):
-        attribute(net, images, "gradient", compile=True)
+    with pytest.raises(OptionError, match="grad-cam looks inside the model"):
+        attribute(net, images, "grad-cam", compile=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"), [("integrated-gradients", {"steps": 5}), ("igos++", {"size": 7, "iterations": 3, "steps": 3})]
+)
+def test_compiled_gradients_agree(name, options):
+    net, images = suffice.load("zoo/resnet", device="cpu"), suffice.open_images("scenes:test[:3]")
+    plain = attribute(net, images, name, batch_size=8, **options).maps
+    compiled = attribute(net, images, name, batch_size=8, compile=True, **options).maps
+    assert torch.allclose(compiled, plain, rtol=1e-3, atol=1e-3 * float(plain.abs().max()))
+    assert not any(parameter.grad is not None for parameter in net.module.parameters())
 
 
 @pytest.mark.parametrize("name", ["gradient", "occlusion"])
@@ -191,8 +202,8 @@ def test_a_forwarder_serves_many_calls():
     assert torch.equal(shared[0], alone)
     assert torch.equal(shared[1], alone)
     compiled = Forwarder(net, batch_size=3, compile=True)
-    with pytest.raises(OptionError, match="gradient needs gradients"):
-        attribute(net, images, "gradient", forwarder=compiled)
+    with pytest.raises(OptionError, match="grad-cam looks inside the model"):
+        attribute(net, images, "grad-cam", forwarder=compiled)
 
 
 def test_forwarders_are_as_fast_as_each_method_allows():
@@ -202,7 +213,7 @@ def test_forwarders_are_as_fast_as_each_method_allows():
     assert seen["rollout"] is seen["tis"] is ways.uncompiled
     how = {name: (way.precision, way.compiled, way.batch_size) for name, way in seen.items()}
     assert how == {
-        "gradient": ("fp32", False, 4), "rise": ("bf16", True, 4), "occlusion": ("bf16", True, 4),
+        "gradient": ("fp32", True, 4), "rise": ("bf16", True, 4), "occlusion": ("bf16", True, 4),
         "rollout": ("bf16", False, 4), "tis": ("bf16", False, 4),
     }  # fmt: skip
     tf32 = Forwarders(small_cnn(), precision="tf32")

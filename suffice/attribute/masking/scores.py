@@ -13,7 +13,6 @@ from suffice.attribute.task import Task
 from suffice.errors import OptionError
 from suffice.perturb import enlarge
 from suffice.perturb.baselines import Baseline
-from suffice.vision.outputs import class_scores
 
 
 @dataclass(frozen=True)
@@ -131,9 +130,7 @@ class MaskedScores:
         inputs = torch.lerp(self.hidden[index], self.shown[index], visible[:, None])
         if path.noise is not None:
             inputs = inputs + path.noise(index, path.first + term * path.steps + step)
-        # The logits of a module in float64 stay so, and are not rounded as elsewhere.
-        forwarder = self.task.forwarder
-        logits = class_scores(forwarder.module(forwarder.laid_out(inputs))).to(self.dtype)
+        logits = self.task.forwarder.logits_in_graph(inputs).to(self.dtype)  # float64 stays so, unlike elsewhere
         return self.net.scores(logits).gather(1, self.task.targets[index][:, None])[:, 0]
 
     def _total(self, scores: list[Tensor], path: Path) -> Tensor:
