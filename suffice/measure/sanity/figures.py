@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from suffice.attribute.pictures import overlay
@@ -106,7 +107,8 @@ def strip_figure(report: SanityReport) -> Figure:
         A matplotlib figure.
     """
     across, down = len(report.steps), len(report.rows)
-    figure = _new_figure(1.25 * (across + 1) + 0.3, 1.36 * down + 0.6)
+    width = 1.25 * (across + 1) + 0.3
+    figure = _new_figure(width, 1.4 * down + 0.8)
     figure.set_layout_engine("constrained", w_pad=0.02, h_pad=0.04, wspace=0.0, hspace=0.0)
     grid = figure.subplots(down, across + 1, squeeze=False)
     image = report.pixels.permute(1, 2, 0).clamp(0, 1).numpy()
@@ -124,10 +126,9 @@ def strip_figure(report: SanityReport) -> Figure:
         axes.set_yticks([])
         for spine in axes.spines.values():
             spine.set_color(HAIRLINE)
-    figure.suptitle(
-        f"{report.model}, {report.check}: maps of one image; below each, its rank correlation with the first",
-        fontsize=9.5, color=INK, x=0.01, ha="left",
-    )  # fmt: skip
+    text = f"{report.model}, {report.check}: maps of one image; below each, its rank correlation with the first"
+    # About 13 letters an inch in this size.
+    figure.suptitle("\n".join(wrap(text, int(13 * width))), fontsize=9.5, color=INK, x=0.01, ha="left")
     return figure
 
 
