@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -185,7 +186,7 @@ def methods(
         pixels = torch.rand(images, 3, *net.size, generator=torch.Generator().manual_seed(0))
     timings = []
     setting = f"{net.name} · {len(pixels)} images · batch {batch} · {precision.value}{' · compiled' if compile else ''}"
-    with output.progress(setting) as on_progress:
+    with output.progress(setting) as on_progress, suppress(KeyboardInterrupt):  # what was timed is printed
         for timing in benchmark_methods(
             net,
             [one.name for one in chosen],
