@@ -5,6 +5,7 @@ Commands import the rooms inside their functions, so that ``--help`` answers at 
 
 from __future__ import annotations
 
+import itertools
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -15,6 +16,7 @@ from suffice.errors import OptionError
 
 if TYPE_CHECKING:
     from suffice.attribute import Method
+    from suffice.measure import Entry
     from suffice.vision import Classifier
 
 
@@ -38,7 +40,9 @@ ModelName = Annotated[str, typer.Option("--model", "-m", help="Model, such as ti
 Checkpoint = Annotated[Path | None, typer.Option(help="Weights to use instead of the published ones.")]
 RandomWeights = Annotated[bool, typer.Option("--random-weights", help="Random weights; needs no network.")]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, …; default the first GPU, else the CPU.")]
-MethodNames = Annotated[str, typer.Option("--method", help="Methods, separated by commas; see suffice methods.")]
+MethodNames = Annotated[
+    str, typer.Option("--method", help="Methods, separated by commas, or all; see suffice methods.")
+]
 MethodOptions = Annotated[
     list[str] | None,
     typer.Option("--option", help="Option of a method: NAME=VALUE, or METHOD.NAME=VALUE where several differ."),
@@ -60,16 +64,39 @@ def load_model(
 
 
 def chosen_methods(named: str, option: list[str] | None) -> tuple[list[Method], dict[str, dict[str, Any]]]:
-    """The methods of ``--method``, and the options of each, checked before any work."""
+    """The methods of ``--method``, or all, and the options of each, checked before any work."""
     from suffice.attribute import find_method
+    from suffice.attribute.method import methods as all_methods
 
-    chosen = [find_method(name.strip()) for name in named.split(",") if name.strip()]
+    names = list(all_methods()) if named.strip() == "all" else named.split(",")
+    chosen = [find_method(name.strip()) for name in names if name.strip()]
     if not chosen:
         raise OptionError("--method names no method.")
     options = method_options(option or [], [m.name for m in chosen])
     for one in chosen:
         one.check(options[one.name])
     return chosen, options
+
+
+def grid_entries(methods: list[Method], options: dict[str, dict[str, Any]], grid: list[str] | None) -> list[Entry]:
+    """One line of a table for each method, or for each combination of the values that ``--grid`` gives its options."""
+    from suffice.measure import Entry
+
+    axes: dict[str, dict[str, list[Any]]] = {one.name: {} for one in methods}
+    for text in grid or []:
+        key, sign, values = text.partition("=")
+        owner, dot, name = key.rpartition(".")
+        if not sign or not dot or owner not in axes:
+            raise OptionError(f"--grid {text!r}; expected METHOD.NAME=VALUE,VALUE,…, of {', '.join(axes)}.")
+        axes[owner][name] = [_value(value) for value in values.split(",")]
+    entries = []
+    for one in methods:
+        for point in itertools.product(*axes[one.name].values()):
+            own = dict(zip(axes[one.name], point, strict=True))
+            one.check(own)
+            label = " ".join([one.name, *(f"{name}={value}" for name, value in own.items())])
+            entries.append(Entry(one, {**options[one.name], **own}, label))
+    return entries
 
 
 def method_options(given: list[str], names: list[str]) -> dict[str, dict[str, Any]]:

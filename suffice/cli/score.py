@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,11 +17,16 @@ from suffice.cli.options import (
     FirstImages,
     MethodNames,
     MethodOptions,
+    Precision,
     RandomWeights,
     Seed,
     chosen_methods,
+    grid_entries,
     load_model,
 )
+
+if TYPE_CHECKING:
+    from suffice.measure.table import TableRow
 
 EXAMPLES = """
 Examples:
@@ -30,16 +36,36 @@ Examples:
 [green]suffice score list.csv --model torchvision/resnet50 --method grad-cam,rise --metric pointing-game[/green]
 
 [green]suffice score photos/ --model timm/vit_tiny_patch16_224 --method rollout,cgw1 --protocol rise[/green]
+
+[green]suffice score scenes:test[:100] --model zoo/deit,zoo/resnet --method all --metric ins-del,pointing-game[/green]
+
+[green]suffice score photos/ --model timm/vit_base_patch16_224 --method tis --protocol tis --metric ins-del
+  --grid tis.ratio=0.125,0.25,0.5 --grid tis.masks=256,1024 --precision fp16 --out tis[/green]
 """
+
+
+class TargetClass(str, Enum):
+    """The class explained and asked about."""
+
+    label = "label"
+    predicted = "predicted"
 
 
 def score(
     images: Annotated[list[str], typer.Argument(help="Image files, folders, CSV/JSONL lists, or scenes:test[:200].")],
     model: Annotated[str, typer.Option("--model", "-m", help="Models, separated by commas.")],
     method: MethodNames,
-    metric: Annotated[str, typer.Option(help="Metrics, separated by commas.")] = "insertion,deletion",
+    metric: Annotated[str, typer.Option(help="Metrics, separated by commas; insertion/grey is a part of one.")] = (
+        "insertion,deletion"
+    ),
     protocol: Annotated[str, typer.Option(help="default, rise, igos, jiang, vit-cx, tis, eea or chefer.")] = "default",
+    target_class: Annotated[
+        TargetClass | None, typer.Option(help="Explain the label or the predicted class; default: as the protocol.")
+    ] = None,
     option: MethodOptions = None,
+    grid: Annotated[
+        list[str] | None, typer.Option(help="One line for each value: METHOD.NAME=VALUE,VALUE; several are crossed.")
+    ] = None,
     count: FirstImages = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the table as Markdown, LaTeX, CSV and Parquet.")] = None,
     seed: Seed = 0,
@@ -47,42 +73,67 @@ def score(
     random_weights: RandomWeights = False,
     device: Device = None,
     batch: Batch = None,
+    precision: Annotated[Precision, typer.Option(help="Of the model, for metrics and methods without gradients.")] = (
+        Precision.fp32
+    ),
+    compile: Annotated[bool, typer.Option("--compile", help="Compile the model, likewise.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Explain images by several methods and measure the maps.
 
     The table has mean ± standard error, marks the best (①) and the second best (②) for each model, and says whether
-    the best is clearly better than the second.
+    the best is clearly better than the second. Methods that do not fit a model are left out and named. With --out the
+    table is written after every line of it; Ctrl-C ends early and keeps what is there.
     """
-    from suffice.measure import score_table
+    from suffice.measure import ScoreTable, find_protocol, score_table
     from suffice.vision import open_images
 
     opened = open_images(images[0] if len(images) == 1 else images)[:count]
     methods, options = chosen_methods(method, option)
+    entries = grid_entries(methods, options, grid)
     nets = [load_model(name.strip(), checkpoint, random_weights, device) for name in model.split(",")]
+    metrics = tuple(name.strip() for name in metric.split(","))
+    rows: list[TableRow] = []
+
+    def made() -> ScoreTable:
+        return ScoreTable(tuple(rows), metrics, find_protocol(protocol).name, len(opened))
+
+    def keep(row: TableRow) -> None:
+        rows.append(row)
+        if out is not None:
+            made().write(out)
+
+    stopped = False
     with output.progress("Scoring") as on_progress:
-        table = score_table(
-            nets,
-            opened,
-            methods,
-            [name.strip() for name in metric.split(",")],
-            protocol,
-            options=options,
-            seed=seed,
-            batch_size=batch or "auto",
-            on_progress=on_progress,
-        )
-    if out is not None:
-        table.write(out)
+        try:
+            score_table(
+                nets,
+                opened,
+                entries,
+                metrics,
+                protocol,
+                target_class=None if target_class is None else target_class.value,
+                seed=seed,
+                batch_size=batch or "auto",
+                precision=precision.value,
+                compile=compile,
+                on_row=keep,
+                on_progress=on_progress,
+            )
+        except KeyboardInterrupt:
+            stopped = True
+            if not rows:
+                raise
+    table = made()
     if as_json:
-        rows = [
+        listed = [
             {
                 "model": row.model, "method": row.method, "seconds_per_image": row.seconds,
                 **{m: {"mean": row.mean(m), "error": row.error(m)} for m in table.metrics},
             }
             for row in table.rows
         ]  # fmt: skip
-        output.print_json({"protocol": table.protocol, "images": table.images, "rows": rows, "notes": table.notes()})
+        output.print_json({"protocol": table.protocol, "images": table.images, "rows": listed, "notes": table.notes()})
         return
     marks = {0: "{}", 1: "{} ①", 2: "{} ②"}
     cells = list(table.cells(lambda text, place: marks[place].format(text)))
@@ -94,5 +145,7 @@ def score(
         unfit = [m.name for m in methods if m.misfit(net) is not None]
         if unfit:
             output.note(f"Left out, as they do not fit {net.name}: {', '.join(unfit)}.")
+    if stopped:
+        output.note("Stopped early: this is what was done.")
     if out is not None:
         output.note(f"Written to {out}: scores.md, scores.tex, scores.csv and scores.parquet")

@@ -5,8 +5,11 @@ from xml.etree import ElementTree
 
 import pytest
 from PIL import Image
+from typer.testing import CliRunner
 
+import suffice
 from suffice import Attribution
+from suffice.cli.app import app
 from tests.cli.test_commands import run
 
 MODEL = ("--model", "timm/resnet10t", "--random-weights", "--device", "cpu")
@@ -80,6 +83,34 @@ def test_methods_are_listed_with_what_they_need():
     listed = {m["name"]: m for m in json.loads(run("methods", "--model", "timm/resnet10t", "--json").stdout)}
     assert listed["rise"]["options"]["masks"] == 4000
     assert listed["grad-cam"]["misfit"] is None
+
+
+def test_score_crosses_the_values_of_a_grid(photos):
+    done = run(
+        "score", photos, *MODEL, "--method", "rise,gradient", "--metric", "sparseness", "--grid", "rise.masks=4,8",
+        "--grid", "rise.coverage=true,false", "--target-class", "predicted", "--precision", "tf32", "--json",
+    )  # fmt: skip
+    assert [row["method"] for row in json.loads(done.stdout)["rows"]] == [
+        "rise masks=4 coverage=True", "rise masks=4 coverage=False", "rise masks=8 coverage=True",
+        "rise masks=8 coverage=False", "gradient",
+    ]  # fmt: skip
+    wrong = ("score", photos, *MODEL, "--method", "rise", "--grid", "masks=4,8")
+    assert "expected METHOD.NAME=VALUE,VALUE" in run(*wrong, code=2).stderr
+
+
+def test_lines_that_were_done_before_ctrl_c_are_kept(photos, monkeypatch):
+    original = suffice.measure.score_table
+
+    def stopped(nets, images, entries, metrics, protocol, *, on_row, **_):
+        original(nets, images, entries[:1], metrics, protocol, on_row=on_row)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(suffice.measure, "score_table", stopped)
+    given = ["score", photos, *MODEL, "--method", "gradient,rise", "--metric", "sparseness", "--out", photos / "out"]
+    done = CliRunner().invoke(app, list(map(str, given)))
+    assert done.exit_code == 0, done.output
+    assert "Stopped early" in done.output
+    assert [line.split(",")[1] for line in (photos / "out" / "scores.csv").read_text().splitlines()[1:]] == ["gradient"]
 
 
 def test_score(photos):
