@@ -214,6 +214,7 @@ class Forwarders:
         self.net = net
         self.fast = Forwarder(net, batch_size=batch_size, precision=precision, compile=compile)
         self._batch_size = batch_size
+        self._made: dict[tuple[bool, ...], Forwarder] = {}
 
     @cached_property
     def uncompiled(self) -> Forwarder:
@@ -225,7 +226,11 @@ class Forwarders:
         if {"gradients", "relevance"} & set(method.needs):
             tf32 = self.fast.precision == "tf32" and "relevance" not in method.needs
             compile = self.fast.compiled and method.needs == ("gradients",)
-            return forwarder_for(method, self.net, self._batch_size, "tf32" if tf32 else "fp32", compile)
+            kind = ("gradients" in method.needs, tf32, compile)
+            if kind not in self._made:
+                precision: Precision = "tf32" if tf32 else "fp32"
+                self._made[kind] = forwarder_for(method, self.net, self._batch_size, precision, compile)
+            return self._made[kind]
         # What a compiled model does not show.
         return self.uncompiled if self.fast.compiled and {"tokens", "attention"} & set(method.needs) else self.fast
 

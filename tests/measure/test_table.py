@@ -114,13 +114,14 @@ def test_only_methods_that_can_are_run_in_another_precision_or_compiled(monkeypa
     monkeypatch.setattr(tabulate, "attribute", recording)
     monkeypatch.setattr(tabulate, "score", measuring)
     score_table(
-        [small_cnn()], pictures(2), ["gradient", "occlusion", "rise"], ["sparseness"],
-        options={**WINDOW, "rise": {"masks": 2}}, precision="bf16", compile=True,
+        [small_cnn()], pictures(2), ["gradient", "smoothgrad", "occlusion", "rise"], ["sparseness"],
+        options={**WINDOW, "rise": {"masks": 2}, "smoothgrad": {"samples": 2}}, precision="bf16", compile=True,
     )  # fmt: skip
     assert seen == {
-        "gradient": ("fp32", False), "occlusion": ("bf16", True), "rise": ("bf16", True), "metrics": ("bf16", True),
+        "gradient": ("fp32", True), "smoothgrad": ("fp32", True), "occlusion": ("bf16", True), "rise": ("bf16", True),
+        "metrics": ("bf16", True),
     }  # fmt: skip
-    assert len(set(map(id, made))) == 2  # the model is converted and compiled once
+    assert len(set(map(id, made))) == 2  # the model is compiled twice, with and without gradients
 
 
 def test_methods_that_do_not_fit_are_left_out():
