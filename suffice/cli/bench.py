@@ -200,6 +200,8 @@ def methods(
         ):
             timings.append(timing)
             on_progress(len(timings), len(chosen))
+    if len(timings) < len(chosen):
+        output.note(f"Stopped early, after {len(timings)} of {len(chosen)} methods.")
     if as_json:
         output.print_json({"setting": setting, "options": options, "timings": [vars(t) for t in timings]})
         return

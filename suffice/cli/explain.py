@@ -22,6 +22,7 @@ from suffice.cli.options import (
     Seed,
     chosen_methods,
     load_model,
+    note_precision,
 )
 from suffice.errors import OptionError
 
@@ -93,11 +94,14 @@ def explain(
     opened = open_images(images[0] if len(images) == 1 else images)
     chosen, options = chosen_methods(method, option)
     net = load_model(model, checkpoint, random_weights, device, resize)
+    if method.strip() == "all":
+        chosen = [one for one in chosen if one.misfit(net) is None]
     broken: Any = "raise" if len(opened) == 1 else "skip"
     predictions = net.predict(opened, broken=broken)
     readable = opened if not predictions.skipped else [opened[i] for i in predictions.index.tolist()]
     out.mkdir(parents=True, exist_ok=True)
     forwarders = Forwarders(net, batch or "auto", precision.value)
+    note_precision(precision, chosen)
     found: dict[str, dict[str, Attribution]] = {}  # by target as given, then by method
     wishes: list[str | None] = list(target or [None])  # type: ignore[list-item]
     for wanted in wishes:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from suffice.cli import output
 from suffice.errors import OptionError
 
 if TYPE_CHECKING:
@@ -76,6 +77,14 @@ def chosen_methods(named: str, option: list[str] | None) -> tuple[list[Method], 
     for one in chosen:
         one.check(options[one.name])
     return chosen, options
+
+
+def note_precision(precision: Precision, methods: list[Method]) -> None:
+    """Say which methods run in fp32 though a lower precision is asked for."""
+    exact = {"relevance"} if precision is Precision.tf32 else {"gradients", "relevance"}
+    in_fp32 = [one.name for one in methods if exact & set(one.needs)]
+    if in_fp32 and precision is not Precision.fp32:
+        output.note(f"In fp32, as they send gradients or relevance back: {', '.join(in_fp32)}.")
 
 
 def grid_entries(methods: list[Method], options: dict[str, dict[str, Any]], grid: list[str] | None) -> list[Entry]:

@@ -23,6 +23,7 @@ from suffice.cli.options import (
     chosen_methods,
     grid_entries,
     load_model,
+    note_precision,
 )
 
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ def score(
     opened = open_images(images[0] if len(images) == 1 else images)[:count]
     methods, options = chosen_methods(method, option)
     entries = grid_entries(methods, options, grid)
+    note_precision(precision, methods)
     nets = [load_model(name.strip(), checkpoint, random_weights, device) for name in model.split(",")]
     metrics = tuple(name.strip() for name in metric.split(","))
     rows: list[TableRow] = []

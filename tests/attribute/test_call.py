@@ -182,7 +182,7 @@ def test_compiled_gradients_agree(name, options):
 
 
 @pytest.mark.parametrize("name", ["gradient", "occlusion"])
-def test_tf32_is_for_all_methods_and_only_while_they_work(name, monkeypatch):
+def test_tf32_is_for_all_methods_and_only_while_they_work(name):
     net, images = small_cnn(), pictures()
     during = []
     net.module.register_forward_hook(lambda *_: during.append(torch.get_float32_matmul_precision()))

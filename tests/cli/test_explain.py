@@ -54,6 +54,22 @@ def test_classes_of_each_image(photos):
     assert "expected @label, or @1 to @1000" in run(*given, "--target", "@best", code=2).stderr
 
 
+def test_all_is_what_fits_and_says_what_stays_in_fp32(tmp_path):
+    small = ("rise.masks=4", "vit-cx.masks=all", "occlusion.window=28", "occlusion.stride=28", "smoothgrad.samples=1",
+             "integrated-gradients.steps=2", *(f"{m}.{o}=1" for m in ("i-gos", "igos+", "igos++")
+             for o in ("iterations", "steps")))  # fmt: skip
+    given = ["explain", "scenes:test[:1]", "--model", "zoo/resnet", "--device", "cpu", "--method", "all", "--precision",
+             "bf16", "--out", str(tmp_path), *(word for text in small for word in ("--option", text))]  # fmt: skip
+    done = CliRunner().invoke(app, given)
+    assert done.exit_code == 0, done.output
+    made = {path.stem for path in tmp_path.glob("*.safetensors")}
+    assert {"grad-cam", "rise", "vit-cx", "igos++"} <= made
+    assert not {"rollout", "cgw1", "tis"} & made  # which need a transformer
+    said = next(line for line in done.output.splitlines() if line.startswith("In fp32"))
+    assert "grad-cam" in said
+    assert "rise" not in said
+
+
 def test_broken_images_are_skipped(photos):
     (photos / "three.png").write_bytes(b"broken")
     done = run("explain", photos, *MODEL, "--method", "grad-cam", "--out", photos / "out", "--json", code=1)
