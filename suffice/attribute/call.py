@@ -15,7 +15,7 @@ from suffice.attribute.attribution import Attribution
 from suffice.attribute.method import Method, find_method, methods
 from suffice.attribute.task import Task
 from suffice.errors import OptionError, SufficeWarning
-from suffice.perturb.forwarder import Forwarder, Precision
+from suffice.perturb.forwarder import Forwarder, Layout, Precision
 from suffice.vision import Classifier, open_images
 from suffice.vision.anatomy.preserve import preserved
 from suffice.vision.classifier import Targets, targets_of
@@ -188,8 +188,8 @@ def forwarder_for(
         return Forwarder(net, batch_size=batch_size, precision=precision, compile=compile)
     auto = GRADIENT_BATCH.get(net.device.type, 64)
     size = auto if batch_size == "auto" else batch_size
-    # The module itself, where nothing asks for a copy.
-    layout: Any = False if precision in ("fp32", "tf32") and not compile else "auto"
+    # The module itself, where nothing asks for a copy; relevance is sent back through the layout that models have.
+    layout: Layout = False if "relevance" in method.needs else "auto" if compile else "inputs"
     return Forwarder(net, batch_size=size, precision=precision, channels_last=layout, compile=compile)
 
 

@@ -34,6 +34,24 @@ class TokenMasks:
         """Some of the masks, [B, H, W]; see :class:`suffice.perturb.Masks`."""
         return enlarge(self.values[rows].to(device), size, "bilinear").clamp(0, 1)
 
+    def sums(self, weights: Tensor, image: Tensor, count: int, size: tuple[int, int]) -> tuple[Tensor, Tensor]:
+        """Weighted and plain sums of the masks of each image, enlarged only once summed, which comes to the same.
+
+        Args:
+            weights: Of each mask, [K].
+            image: Which image it is of, [K].
+            count: Number of images.
+            size: Height and width of the sums.
+
+        Returns:
+            [count, H, W] each, float32.
+        """
+        values = self.values.to(precise(weights.device))
+        both = torch.stack([weights[:, None, None] * values, values])
+        sums = both.new_zeros(2, count, *values.shape[1:]).index_add_(1, image, both)
+        total, seen = enlarge(sums.flatten(0, 1), size, "bilinear").float().unflatten(0, (2, count))
+        return total, seen
+
 
 def token_masks(
     features: Tensor, size: tuple[int, int], threshold: float | None, linkage: Linkage, representative: Representative

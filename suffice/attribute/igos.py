@@ -84,7 +84,7 @@ def i_gos(
         if len(ids) != len(pixels):
             raise OptionError(f"{len(ids)} ids were given for {len(pixels)} images; give one per image.")
         auto = AUTO_BATCH.get(net.device.type, 64)
-        forwarder = Forwarder(net, batch_size=auto if batch_size == "auto" else batch_size, channels_last=False)
+        forwarder = Forwarder(net, batch_size=auto if batch_size == "auto" else batch_size, channels_last="inputs")
 
         def whole(rows: slice) -> Tensor:
             return net.scores(net.logits(net.normalise(pixels[rows])))

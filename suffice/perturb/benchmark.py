@@ -118,6 +118,8 @@ def _bare_model(forwarder: Forwarder, generator: torch.Generator) -> Callable[[]
     inputs = inputs.to(forwarder.device, forwarder.dtype)
     if forwarder.channels_last:
         inputs = inputs.contiguous(memory_format=torch.channels_last)
+        forwarder.logits(inputs)  # finds out whether the model works with it
+        inputs = inputs.contiguous() if forwarder.contiguous_only else inputs
 
     def forward() -> None:
         with torch.no_grad(), forwarder.net.evaluating():

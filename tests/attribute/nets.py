@@ -22,6 +22,27 @@ class SmallCNN(nn.Module):
         return self.head(self.pool(self.second(self.first(x))).flatten(1)) * 4
 
 
+class TutorialCNN(nn.Module):
+    """As beginners write it: one pool for all stages, and maps flattened with ``view``."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Conv2d(3, 6, 5)
+        self.second = nn.Conv2d(6, 16, 5)
+        self.pool = nn.MaxPool2d(2)
+        self.head = nn.Linear(16 * 5 * 5, 10)
+
+    def forward(self, x):
+        x = self.pool(torch.relu(self.first(x)))
+        x = self.pool(torch.relu(self.second(x)))
+        return self.head(x.view(-1, 16 * 5 * 5))
+
+
+def tutorial_cnn():
+    torch.manual_seed(0)
+    return Classifier(TutorialCNN(), size=32, mean=MEAN, std=STD, name="tutorial-cnn")
+
+
 def small_cnn(dtype=torch.float32, **options):
     torch.manual_seed(0)
     return Classifier(SmallCNN().to(dtype).eval(), size=32, mean=MEAN, std=STD, name="small-cnn", **options)

@@ -6,20 +6,24 @@ import torch
 from suffice import attribute, load, methods
 from suffice.errors import OptionError
 from suffice.zoo.architectures import ARCHITECTURES
+from tests.attribute.nets import tutorial_cnn
 from tests.attribute.test_conformance import QUICK
 
-NAMES = list(ARCHITECTURES)
+# And on a network as beginners write it, since many bring their own.
+NAMES = [*ARCHITECTURES, "tutorial-cnn"]
 
 
 @pytest.fixture(scope="module", params=NAMES)
 def net(request):
     torch.manual_seed(0)
+    if request.param == "tutorial-cnn":
+        return tutorial_cnn()
     return load(f"zoo/{request.param}", pretrained=False, device="cpu")
 
 
 @pytest.mark.parametrize("name", methods())
 def test_works_or_says_why_not(name, net):
-    images = torch.rand(2, 3, 56, 56, generator=torch.Generator().manual_seed(0))
+    images = torch.rand(2, 3, *net.size, generator=torch.Generator().manual_seed(0))
     before = {k: v.clone() for k, v in net.module.state_dict().items()}
     reason = ""
     try:

@@ -71,8 +71,10 @@ class LineSearch:
         done, waiting = 0, worth.nonzero()[:, 0]
         while len(waiting):
             questions = len(waiting) * len(self.objective.scores.terms) * path.steps
-            fitting = max(1, self.objective.forwarder.batch_size // questions)
-            at_once = min(fitting, TRIALS_AT_ONCE, len(self.ladder) - done)
+            forwarder = self.objective.forwarder
+            # A compiled model takes full batches only, so there more trials cost nothing.
+            most = len(self.ladder) if forwarder.compiled else TRIALS_AT_ONCE
+            at_once = min(max(1, forwarder.batch_size // questions), most, len(self.ladder) - done)
             place, column = (done + torch.arange(at_once, device=index.device) < worth[waiting, None]).nonzero().T
             rows = waiting[place]
             rung = order[rows, done + column]

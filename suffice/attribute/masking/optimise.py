@@ -13,6 +13,7 @@ from suffice.attribute.masking.line_search import SMALL_STEP, LineSearch
 from suffice.attribute.masking.objective import Objective, together
 from suffice.attribute.masking.scores import Path
 from suffice.attribute.noise import ImageNoise
+from suffice.attribute.task import Task
 from suffice.errors import OptionError
 
 Optimiser = Literal["line-search", "nag"]
@@ -69,7 +70,7 @@ class Descent:
         net, task, shown = objective.scores.net, objective.scores.task, objective.scores.shown
         if not 1 <= self.size <= min(net.size):
             raise OptionError(f"size={self.size}; it can be 1 to {min(net.size)}, the input size of {net.name}.")
-        noise = ImageNoise(self.deviations, task.seeds, net.size, shown.device) if any(self.deviations) else None
+        noise = self._noise(task, shown.device) if any(self.deviations) else None
         draws = self.steps * len(objective.scores.terms)
 
         def paths(iteration: int) -> Path:
@@ -79,6 +80,16 @@ class Descent:
         deleted = torch.zeros(planes, dtype=shown.dtype, device=shown.device)
         descend = self._by_line_search if self.optimiser == "line-search" else self._by_nesterov
         return together(descend(objective, deleted, paths))
+
+    def _noise(self, task: Task, device: torch.device) -> Callable[[Tensor, Tensor], Tensor]:
+        """Noise of images [B] and draws [B], at most a batch of them; one pass where the model is compiled."""
+        forwarder = task.forwarder
+        make = forwarder.fused(ImageNoise(self.deviations, task.seeds, task.net.size, device).__call__)
+
+        def noise(images: Tensor, draws: Tensor) -> Tensor:
+            return make(forwarder.padded(images), forwarder.padded(draws))[: len(images)]
+
+        return noise
 
     def _by_line_search(self, objective: Objective, deleted: Tensor, paths: Paths) -> Tensor:
         search = LineSearch(objective, self.step_size)

@@ -41,18 +41,11 @@ def rise(
         raise OptionError(f"masks={masks}, side={side}, share={share}; expected 1 or more, 1 or more, and 0 to 1.")
     made = RandomMasks(masks, side, share, task.seed, len(task))
     image = torch.arange(len(task), device=task.pixels.device).repeat(masks)
-    said = task.probe(baseline, output=output).ask(image, made).view(masks, len(task))
-
-    height, width = task.net.size
-    total = torch.zeros(len(task), height * width, device=said.device)
-    seen = torch.zeros(height * width, device=said.device)
-    for chunk in torch.arange(masks, device=said.device).split(256):
-        rows = made.make(chunk, (height, width)).flatten(1)
-        total += said[chunk].T @ rows
-        seen += rows.sum(dim=0)
+    said = task.probe(baseline, output=output).ask(image, made)
+    total, seen = made.sums(said, image, len(task), task.net.size)
     # A pixel that no mask ever showed says nothing.
     weight = seen.clamp(min=torch.finfo(seen.dtype).tiny) if coverage else torch.full_like(seen, masks * share)
-    return (total / weight).view(len(task), height, width)
+    return total / weight
 
 
 class RandomMasks:
@@ -76,6 +69,27 @@ class RandomMasks:
         """Some of the masks, [B, H, W]; see :class:`suffice.perturb.Masks`."""
         question = torch.arange(rows.start, min(rows.stop, len(self)), device=device)
         return self.make(question // self.images, size)
+
+    def sums(self, weights: Tensor, image: Tensor, count: int, size: tuple[int, int]) -> tuple[Tensor, Tensor]:
+        """Weighted and plain sums of the masks of each image.
+
+        Args:
+            weights: Of each question, [K].
+            image: Which image it is about, [K]: all images for one mask, then all for the next.
+            count: Number of images.
+            size: Height and width of the sums.
+
+        Returns:
+            [count, H, W], and [1, H, W], as all images see the same masks.
+        """
+        each = weights.view(self.count, count)
+        total = torch.zeros(count, size[0] * size[1], device=weights.device)
+        seen = torch.zeros(1, size[0] * size[1], device=weights.device)
+        for chunk in torch.arange(self.count, device=weights.device).split(256):
+            rows = self.make(chunk, size).flatten(1)
+            total += each[chunk].T @ rows
+            seen += rows.sum(dim=0)
+        return total.view(count, *size), seen.view(1, *size)
 
     def make(self, number: Tensor, size: tuple[int, int]) -> Tensor:
         """Masks [K, H, W] by their numbers [K].

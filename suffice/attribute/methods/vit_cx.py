@@ -77,7 +77,7 @@ def vit_cx(
     _check(masks, impact, coverage, representative, threshold, sigma)
     maps = []
     for part in few_at_a_time(task):
-        made: Masks
+        made: TokenMasks | RandomMasks
         if masks == "random":
             made = RandomMasks(random_masks, 7, 0.5, task.seed, len(part))
             image = torch.arange(len(part), device=task.pixels.device).repeat(random_masks)
@@ -197,20 +197,13 @@ def _said(
     return torch.cat(found, dim=1)
 
 
-def _combined(task: Task, made: Masks, image: Tensor, weights: Tensor, coverage: Coverage) -> Tensor:
+def _combined(task: Task, made: TokenMasks | RandomMasks, image: Tensor, weights: Tensor, coverage: Coverage) -> Tensor:
     """Maps [B, H, W] from masks and their weights."""
-    height, width = task.net.size
-    total = torch.zeros(len(task), height * width, device=image.device)
-    seen = torch.zeros_like(total)
-    for start in range(0, len(image), 256):
-        rows = slice(start, min(start + 256, len(image)))
-        flat = made.rows(rows, (height, width), image.device).flatten(1).float()
-        total.index_add_(0, image[rows], weights[rows, None] * flat)
-        seen.index_add_(0, image[rows], flat)
-    if coverage == "corrected":
-        share = seen / torch.bincount(image, minlength=len(task)).clamp(min=1)[:, None]
-        total = torch.where(share > _UNSEEN, total / share.clamp(min=_UNSEEN), 0)
-    return total.view(len(task), height, width)
+    total, seen = made.sums(weights, image, len(task), task.net.size)
+    if coverage == "summed":
+        return total
+    share = seen / torch.bincount(image, minlength=len(task)).clamp(min=1)[:, None, None]
+    return torch.where(share > _UNSEEN, total / share.clamp(min=_UNSEEN), 0)
 
 
 def _check(masks: Any, impact: Any, coverage: Any, representative: Any, threshold: float | None, sigma: float) -> None:

@@ -10,13 +10,12 @@ import torch
 from torch import Tensor
 
 from suffice.attribute import find_method
-from suffice.attribute.call import GRADIENT_BATCH, explain
+from suffice.attribute.call import GRADIENT_BATCH, explain, forwarder_for
 from suffice.attribute.noise import uniform_noise
 from suffice.errors import OptionError
 from suffice.measure.metric import metric
 from suffice.measure.outcome import Outcome
 from suffice.measure.trial import Trial
-from suffice.perturb import Forwarder
 
 Explain = Callable[[Any, Tensor, Tensor], Tensor]
 
@@ -88,7 +87,7 @@ def _explainer(trial: Trial, given: Explain | None) -> Callable[[Tensor], Tensor
     forwarder = trial.forwarder
     if "gradients" in found.needs:
         size = min(GRADIENT_BATCH.get(trial.net.device.type, 64), forwarder.batch_size)
-        forwarder = Forwarder(trial.net, batch_size=size, channels_last=False)
+        forwarder = forwarder_for(found, trial.net, size)
 
     def again(pixels: Tensor) -> Tensor:
         rows = range(0, len(pixels), forwarder.batch_size)

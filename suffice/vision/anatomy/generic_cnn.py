@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -33,13 +34,15 @@ def generic_cnn(module: nn.Module, size: Size) -> Anatomy:
     """Describe a convolutional model that is not of a known family.
 
     The target is the last layer that puts out a map before global pooling or flattening. Feature layers are
-    the last ones at each resolution. A layer's output counts as [N, C, h, w] when the layer is channels-first
-    by definition, or when its last two axes equal those of the latest such layer and its first three do not
-    fit [N, h, w, C] as well.
+    the last ones at each resolution. Layers that run several times, such as one pool for all stages, are
+    neither, since it would be unclear which run is meant.
+
+    A layer's output counts as [N, C, h, w] when the layer is channels-first by definition, or when its last
+    two axes equal those of the latest such layer and its first three do not fit [N, h, w, C] as well.
 
     Raises:
         AnatomyError: If the model computes attention, works on tokens or channels-last maps, or has no
-            convolution with an output larger than 1×1.
+            layer that runs once and puts out a map larger than 1×1.
     """
     watcher = _AttentionWatcher()
     parts = {name: part for name, part in module.named_modules() if name}
@@ -47,6 +50,7 @@ def generic_cnn(module: nn.Module, size: Size) -> Anatomy:
     if watcher.saw_attention:
         raise _unknown(module, "it computes attention")
 
+    runs = Counter(name for name, _ in events)
     maps: list[tuple[int, str, tuple[int, int]]] = []
     anchor: tuple[int, int] | None = None
     for when, (name, shape) in enumerate(events):
@@ -55,11 +59,12 @@ def generic_cnn(module: nn.Module, size: Size) -> Anatomy:
         if isinstance(parts[name], CHANNELS_FIRST):
             if shape[2] * shape[3] > 1:
                 anchor = (shape[2], shape[3])
-                maps.append((when, name, anchor))
-        elif anchor is not None and shape[2:] == anchor and shape[1:3] != anchor:
+                if runs[name] == 1:
+                    maps.append((when, name, anchor))
+        elif runs[name] == 1 and anchor is not None and shape[2:] == anchor and shape[1:3] != anchor:
             maps.append((when, name, anchor))
     if not maps:
-        raise _unknown(module, f"it has no convolution whose output at size {size} is larger than 1×1")
+        raise _unknown(module, f"it has no convolution or other layer that runs once with an output larger than 1×1 at size {size}")
 
     end, target, grid = maps[-1]
     for name, shape in events[end + 1 :]:

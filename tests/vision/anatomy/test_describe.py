@@ -10,6 +10,7 @@ from torch import nn
 
 from suffice.errors import AnatomyError, OptionError
 from suffice.vision.anatomy import Anatomy, Layout, describe, record, register_anatomy
+from tests.attribute.nets import TutorialCNN
 
 
 def test_facts(specimen):
@@ -185,6 +186,13 @@ def test_generic_cnn():
     assert anatomy.target_layer == "4"
     assert anatomy.feature_layers == ("1", "4")
     assert describe(net, 48).target_layer == "5"
+
+
+def test_generic_cnn_passes_over_layers_that_run_several_times():
+    anatomy = describe(TutorialCNN(), (32, 32))
+    assert anatomy.target_layer == "second"  # not the pool behind it, which stands behind the first convolution too
+    assert anatomy.feature_layers == ("first", "second")
+    assert anatomy.grid("second") == (10, 10)
 
 
 def test_generic_cnn_reads_a_densenet():
