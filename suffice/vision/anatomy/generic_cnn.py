@@ -64,7 +64,7 @@ def generic_cnn(module: nn.Module, size: Size) -> Anatomy:
         elif runs[name] == 1 and anchor is not None and shape[2:] == anchor and shape[1:3] != anchor:
             maps.append((when, name, anchor))
     if not maps:
-        raise _unknown(module, f"it has no convolution or other layer that runs once with an output larger than 1×1 at size {size}")
+        raise _unknown(module, f"it has no convolution that runs once and puts out more than 1×1 at size {size}")
 
     end, target, grid = maps[-1]
     for name, shape in events[end + 1 :]:
