@@ -33,6 +33,7 @@ Examples:
 """
 
 PERMUTED_IMAGES = 2_000  # so few can be learnt by heart in a minute
+SHOWN = 15  # rows on a terminal; more would not fit
 LEARNT = 0.95  # training accuracy from which permuted labels count as learnt
 COLUMNS = ("step", "loss", "train acc", "val acc", "images/s", "left")
 
@@ -200,7 +201,7 @@ def _live_table(title: str) -> Iterator[Callable[[Progress], None]]:
         table = Table(title=title, title_justify="left", title_style="bold", header_style="bold", box=None)
         for column in COLUMNS:
             table.add_column(column, justify="right")
-        for row in rows:
+        for row in rows[-SHOWN:]:
             table.add_row(*_cells(row))
         if current is not None:
             table.add_row(*_cells(current), style="dim")

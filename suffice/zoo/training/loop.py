@@ -150,6 +150,10 @@ class Loop:
         remaining = (self.steps - self.step) * self.batch / rate if rate else math.inf
         return Progress(self.step, self.steps, loss / self.seen, right / self.seen, validation, rate, remaining)
 
+    def knows(self, enough: float | None) -> bool:
+        """Whether the latest row of the history has this share of right answers on training images."""
+        return enough is not None and bool(self.history) and self.history[-1].accuracy >= enough
+
     def wait(self) -> None:
         """Wait until the device has done all steps so far."""
         if self.device.type == "cuda":

@@ -16,8 +16,8 @@ Precision = Literal["auto", "fp32", "bf16"]
 
 # What a network that is trained "with modern augmentation" gets on top of the defaults.
 MODERN = {"mixup": 0.2, "erase": 0.25, "smoothing": 0.1, "jitter": 0.2}
-# How a few thousand images with permuted labels are learnt by heart.
-BY_HEART = {"epochs": 40.0, "batch": 128, "weight_decay": 0.0}
+# How a few thousand images with permuted labels are learnt by heart. Transformers need many more passes than CNNs.
+BY_HEART = {"epochs": 200.0, "enough": 0.999, "batch": 128, "weight_decay": 0.0}
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,8 @@ class Recipe:
     Args:
         epochs: Passes over the training images; not used where ``steps`` is given.
         steps: Number of batches.
+        enough: End the run early once this share of the training images, as augmented, is answered right; None does
+            all steps.
         batch: Images in a batch.
         lr: Highest learning rate of AdamW.
         weight_decay: Of AdamW, for matrices and kernels only; never for norms, biases and embeddings.
@@ -59,6 +61,7 @@ class Recipe:
 
     epochs: float = 5.0
     steps: int | None = None
+    enough: float | None = None
     batch: int = 512
     lr: float = 2e-3
     weight_decay: float = 0.05
@@ -87,7 +90,7 @@ class Recipe:
         positive["clip"] = 1.0 if self.clip is None else self.clip
         not_negative = {"weight_decay": self.weight_decay, "mixup": self.mixup, "crop": self.crop}
         shares = {"warmup": self.warmup, "final_lr": self.final_lr, "erase": self.erase}
-        shares["distill_weight"] = self.distill_weight
+        shares |= {"distill_weight": self.distill_weight, "enough": 1.0 if self.enough is None else self.enough}
         below_one = {"smoothing": self.smoothing, "jitter": self.jitter, "ema": self.ema or 0.0}
         for values, fits, expected in (
             (at_least_one, lambda v: v >= 1, "1 or more"),
@@ -154,7 +157,7 @@ def recipe_for(*, photographs: bool = False, augmented: bool = False, **given: A
 
     Returns:
         The recipe. With ``permute_labels=True`` nothing is augmented unless asked for, as what is to be learnt by
-        heart must stay the same, and there are more passes in smaller batches.
+        heart must stay the same, there are more passes in smaller batches, and the run ends when all is learnt.
 
     Example:
         >>> recipe_for(photographs=True, lr=None, batch=64).flip

@@ -20,6 +20,7 @@ from suffice.zoo.training.networks import build_network
 from suffice.zoo.training.recipe import Recipe
 
 ROWS = 10  # rows of the history, each with a look at validation images
+LOOKS = 50  # the same where a run may end early
 LOOK = 2_000  # at most so many of them
 TICK = 1.0  # seconds between two reports
 MOST = 5_000  # training images that the training accuracy is taken on
@@ -99,7 +100,8 @@ def train(
         checkpoint: File that the state is saved to now and then, and on Ctrl-C.
         checkpoint_every: Steps between two savings.
         resume: Go on from that file. On the CPU the weights come out as if the run had never stopped, bit for bit.
-        on_progress: Called about once a second, and with the validation accuracy ten times in a run.
+        on_progress: Called about once a second, and with the validation accuracy ten times in a run (50 times
+            where it may end early).
 
     Returns:
         The network and its history.
@@ -171,13 +173,14 @@ def _run(
     on_progress: Callable[[Progress], None],
 ) -> None:
     """All steps that are left."""
-    row_every = max(1, loop.steps // ROWS)
+    enough = loop.recipe.enough
+    row_every = max(1, loop.steps // (ROWS if enough is None else LOOKS))
     # A look costs less than a tenth of the training between two of them, also on a CPU.
     look = loop.data.validation[: min(LOOK, max(200, row_every * loop.batch // 4))]
     before, first = loop.seconds, loop.step
     watch = Stopwatch()
     reported = time.perf_counter()
-    while loop.step < loop.steps:
+    while loop.step < loop.steps and not loop.knows(enough):
         loop.advance()
         if loop.step % row_every == 0 or loop.step == loop.steps:
             loop.wait()  # or validation would pay for the steps that are still in the GPU's queue

@@ -159,6 +159,37 @@ def test_permuted_labels_can_be_learnt_by_heart_and_nothing_else(data):
     assert "permuted" in trained.data
 
 
+def test_a_run_ends_when_enough_is_learnt(data, net):
+    whole = train(net(), data, replace(QUICK, steps=400))
+    early = train(net(), data, replace(QUICK, steps=400, enough=0.99))
+    assert whole.history[-1].step == 400
+    assert early.history[-1].step < 400
+    assert early.history[-1].accuracy >= 0.99
+    assert all(row.accuracy < 0.99 for row in early.history[:-1])
+    assert early.training_accuracy > 0.95
+    # What cannot be learnt takes all steps.
+    noise = data.with_permuted_labels(0)
+    tried = train(nn.Sequential(nn.Flatten(), nn.Linear(192, 3)), noise, replace(QUICK, enough=1.0))
+    assert tried.history[-1].step == QUICK.steps
+
+
+def test_a_run_that_ended_early_and_one_that_was_resumed_are_the_same(data, net, tmp_path):
+    recipe = replace(QUICK, steps=400, enough=0.99)
+    straight = train(net(), data, recipe)
+    file = tmp_path / "state"
+
+    def stop(row):
+        if row.step >= straight.history[0].step:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(net(), data, recipe, checkpoint=file, checkpoint_every=1, on_progress=stop)
+    resumed = train(net(), data, recipe, checkpoint=file, resume=True)
+    assert resumed.history[-1].step == straight.history[-1].step
+    for mine, other in zip(resumed.module.parameters(), straight.module.parameters(), strict=True):
+        assert torch.equal(mine, other)
+
+
 def test_a_teacher_is_approached(data, net):
     taught = train(net(), data, QUICK)
     teacher = taught.as_teacher()
