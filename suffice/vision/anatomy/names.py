@@ -38,11 +38,14 @@ def find_modules(module: nn.Module, names: Iterable[str]) -> dict[str, nn.Module
         >>> list(find_modules(nn.Sequential(nn.ReLU()), ["0"]))
         ['0']
     """
-    known = dict(module.named_modules(remove_duplicate=False))
+    found = {}
     for name in names:
-        if name not in known:
+        try:
+            found[name] = module.get_submodule(name)
+        except AttributeError:
+            known = dict(module.named_modules(remove_duplicate=False))
             raise AnatomyError(
                 f"{type(module).__name__} has no module named {name!r}.{suggest(name, known)} "
                 "All names: dict(module.named_modules())"
-            )
-    return {name: known[name] for name in names}
+            ) from None
+    return found

@@ -6,6 +6,8 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
+from operator import is_
 from types import MappingProxyType
 from typing import Any
 
@@ -13,7 +15,6 @@ import torch
 from torch import nn
 
 _CONTAINERS = frozenset((dict, OrderedDict, list, set))
-_MISSING = object()
 _NOTHING: tuple[()] = ()  # in most tables of hooks
 # Modules that are being preserved now in this thread, and whether their parameters are frozen. Whoever preserves one
 # again inside need not: saving every attribute of a large model takes longer than a small batch.
@@ -39,7 +40,7 @@ def preserved(module: nn.Module, frozen: bool = False) -> Iterator[None]:
     submodules = list(module.modules())
     training = [submodule.training for submodule in submodules]
     attributes = [_remember(submodule) for submodule in submodules]
-    trainable = [parameter for parameter in module.parameters() if parameter.requires_grad] if frozen else []
+    trainable = [parameter for parameter in _parameters(submodules) if parameter.requires_grad] if frozen else []
     with ExitStack() as stack:
         stack.callback(_preserved.reset, _preserved.set({**before, id(module): frozen}))
         if any(_is_compiled(submodule) for submodule in submodules) and hasattr(torch.compiler, "set_stance"):
@@ -72,29 +73,40 @@ def _is_compiled(submodule: nn.Module) -> bool:
     return "_orig_mod" in submodule.__dict__.get("_modules", ()) or submodule._compiled_call_impl is not None
 
 
-def _remember(submodule: nn.Module) -> dict[str, tuple[Any, Any]]:
-    """Each attribute with, for plain containers (hooks and buffers live in such), a copy of what is in it."""
-    return {
-        name: (value, (value.copy() if value else _NOTHING) if type(value) in _CONTAINERS else None)
-        for name, value in submodule.__dict__.items()
-    }
+def _parameters(submodules: list[nn.Module]) -> dict[nn.Parameter, None]:
+    """Each parameter once; shorter than ``module.parameters()``, which walks through the modules again."""
+    return {p: None for submodule in submodules for p in submodule._parameters.values() if p is not None}
 
 
-def _restore(submodule: nn.Module, remembered: dict[str, tuple[Any, Any]]) -> None:
-    now = submodule.__dict__
-    for name in [name for name in now if name not in remembered]:
-        del now[name]
-    for name, (value, content) in remembered.items():
-        if now.get(name, _MISSING) is not value:
-            now[name] = value
-        if content is None or not (value or content):
+@dataclass(frozen=True)
+class _Remembered:
+    """A submodule's attributes, and for plain containers (hooks and buffers live in such) a copy of what is in each."""
+
+    attributes: dict[str, Any]
+    containers: list[Any]
+    contents: list[Any]
+
+
+def _remember(submodule: nn.Module) -> _Remembered:
+    attributes = submodule.__dict__.copy()
+    containers = [value for value in attributes.values() if type(value) in _CONTAINERS]
+    return _Remembered(attributes, containers, [value.copy() if value else _NOTHING for value in containers])
+
+
+def _restore(submodule: nn.Module, remembered: _Remembered) -> None:
+    now, attributes = submodule.__dict__, remembered.attributes
+    if now.keys() != attributes.keys() or not all(map(is_, now.values(), attributes.values())):
+        for name in [name for name in now if name not in attributes]:
+            del now[name]
+        now.update(attributes)
+    for container, content in zip(remembered.containers, remembered.contents, strict=True):
+        if not (container or content) or _same(container, content):
             continue
-        if not _same(value, content):
-            value.clear()
-            if isinstance(value, list):
-                value.extend(content)
-            else:
-                value.update(content)
+        container.clear()
+        if isinstance(container, list):
+            container.extend(content)
+        else:
+            container.update(content)
 
 
 def _same(container: Any, content: Any) -> bool:
@@ -102,8 +114,7 @@ def _same(container: Any, content: Any) -> bool:
     if len(container) != len(content):
         return False
     if isinstance(container, dict):
-        pairs = zip(container.items(), content.items(), strict=True)
-        return all(a[0] is b[0] and a[1] is b[1] for a, b in pairs)
+        return all(map(is_, container, content)) and all(map(is_, container.values(), content.values()))
     if isinstance(container, set):
         return {id(item) for item in container} == {id(item) for item in content}
-    return all(a is b for a, b in zip(container, content, strict=True))
+    return all(map(is_, container, content))
