@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from docutils import nodes
+
 import suffice
 from suffice.zoo.architectures import ARCHITECTURES
 from suffice.zoo.source import table
@@ -40,6 +42,19 @@ copybutton_exclude = ".linenos, .gp, .go"
 
 html_theme = "furo"
 html_title = f"suffice {release}"
+html_static_path = ["_static"]
+html_css_files = ["tables.css"]
+
+
+def setup(app) -> None:
+    app.connect("doctree-resolved", keep_errors_with_their_means)
+
+
+def keep_errors_with_their_means(_app, tree, _page) -> None:
+    """In tables no line ends within "0.54 ± 0.01"."""
+    for cell in tree.findall(nodes.entry):
+        for text in cell.findall(nodes.Text):
+            text.parent.replace(text, nodes.Text(text.replace(" ± ", "\u00a0±\u00a0")))
 
 
 def write_table(name: str, heads: str, rows: list[list[str]]) -> None:
