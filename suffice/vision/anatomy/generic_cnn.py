@@ -13,7 +13,7 @@ from suffice.errors import AnatomyError
 from suffice.vision.anatomy.attention import computes_attention
 from suffice.vision.anatomy.common import Size
 from suffice.vision.anatomy.structure import Anatomy, Layout
-from suffice.vision.anatomy.trace import HOW_TO_REGISTER, trace
+from suffice.vision.anatomy.trace import HOW_TO_REGISTER, Event, trace
 
 # These read and write [N, C, h, w] by definition, so their outputs anchor what other layers' outputs mean.
 CHANNELS_FIRST = (
@@ -40,16 +40,15 @@ def generic_cnn(module: nn.Module, size: Size) -> Anatomy:
     A layer's output counts as [N, C, h, w] when the layer is channels-first by definition, or when its last
     two axes equal those of the latest such layer and its first three do not fit [N, h, w, C] as well.
 
+    Attention between convolutions, as in MobileViT, is no obstacle: such a model is described by its maps alone.
+
     Raises:
-        AnatomyError: If the model computes attention, works on tokens or channels-last maps, or has no
+        AnatomyError: If the model ends in attention, tokens or channels-last maps, or has no
             layer that runs once and puts out a map larger than 1×1.
     """
     watcher = _AttentionWatcher()
     parts = {name: part for name, part in module.named_modules() if name}
-    events = trace(module, size, parts, mode=watcher)
-    if watcher.saw_attention:
-        raise _unknown(module, "it computes attention")
-
+    events = trace(module, size, parts, mode=watcher, events=watcher.events)
     runs = Counter(name for name, _ in events)
     maps: list[tuple[int, str, tuple[int, int]]] = []
     anchor: tuple[int, int] | None = None
@@ -57,7 +56,7 @@ def generic_cnn(module: nn.Module, size: Size) -> Anatomy:
         if len(shape) != 4 or isinstance(parts[name], GLOBAL_POOLS):
             continue
         if isinstance(parts[name], CHANNELS_FIRST):
-            if shape[2] * shape[3] > 1:
+            if shape[2] * shape[3] > 1 and _proportioned(shape[2:], size):
                 anchor = (shape[2], shape[3])
                 if runs[name] == 1:
                     maps.append((when, name, anchor))
@@ -67,6 +66,8 @@ def generic_cnn(module: nn.Module, size: Size) -> Anatomy:
         raise _unknown(module, f"it has no convolution that runs once and puts out more than 1×1 at size {size}")
 
     end, target, grid = maps[-1]
+    if watcher.last_attention > end:
+        raise _unknown(module, "it computes attention behind its last map")
     for name, shape in events[end + 1 :]:
         if len(shape) == 3:
             raise _unknown(module, f"layer {name!r} puts out tokens, shape {shape}")
@@ -85,16 +86,26 @@ def generic_cnn(module: nn.Module, size: Size) -> Anatomy:
     return Anatomy("cnn", size, target_layer=target, feature_layers=tuple(features.values()), layouts=layouts)
 
 
+def _proportioned(grid: tuple[int, ...], size: Size) -> bool:
+    """Whether a grid has about the proportions of the image; patches set side by side, as in MobileViT, have not."""
+    stretch = grid[0] * size[1] / (grid[1] * size[0])
+    return 0.5 <= stretch <= 2
+
+
 class _AttentionWatcher(TorchFunctionMode):
+    """Notes how many layers had completed when attention was last computed; -1 where it never was."""
+
     def __init__(self) -> None:
         super().__init__()
-        self.saw_attention = False
+        self.events: list[Event] = []
+        self.last_attention = -1
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         kwargs = kwargs or {}
-        self.saw_attention |= computes_attention(func, args, kwargs)
+        if computes_attention(func, args, kwargs):
+            self.last_attention = len(self.events)
         return func(*args, **kwargs)
 
 

@@ -14,6 +14,8 @@ from suffice.errors import AnatomyError
 from suffice.vision.anatomy.names import find_modules
 from suffice.vision.anatomy.preserve import preserved
 
+Event = tuple[str, tuple[int, ...]]
+
 
 def first_tensor(output: Any) -> Tensor | None:
     """The output itself, or the first tensor of a tuple, list or mapping; None when there is none.
@@ -32,8 +34,12 @@ def first_tensor(output: Any) -> Tensor | None:
 
 
 def trace(
-    module: nn.Module, size: tuple[int, int], names: Iterable[str], mode: TorchFunctionMode | None = None
-) -> list[tuple[str, tuple[int, ...]]]:
+    module: nn.Module,
+    size: tuple[int, int],
+    names: Iterable[str],
+    mode: TorchFunctionMode | None = None,
+    events: list[Event] | None = None,
+) -> list[Event]:
     """Shapes of layer outputs in one forward pass of a blank image, in order of completion.
 
     Args:
@@ -41,6 +47,7 @@ def trace(
         size: Height and width of the image.
         names: Layers to watch.
         mode: A function mode to run the pass under.
+        events: A list to put the events into, so that the mode can see how far the pass is.
 
     Returns:
         ``(name, shape)`` for each time that one of the layers completed with a tensor.
@@ -48,7 +55,7 @@ def trace(
     Raises:
         AnatomyError: If a name does not exist or the model cannot process an image of that size.
     """
-    events: list[tuple[str, tuple[int, ...]]] = []
+    events = [] if events is None else events
 
     def watch(name: str) -> Callable[..., None]:
         def note(_module: nn.Module, _inputs: Any, output: Any) -> None:

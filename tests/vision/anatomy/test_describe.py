@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from suffice import Classifier, attribute
 from suffice.errors import AnatomyError, OptionError
 from suffice.vision.anatomy import Anatomy, Layout, describe, record, register_anatomy
 from tests.attribute.nets import TutorialCNN
@@ -202,6 +203,33 @@ def test_generic_cnn_reads_a_densenet():
     anatomy = describe(net, 64)
     assert anatomy.target_layer == "features"
     assert [anatomy.grid(layer) for layer in anatomy.feature_layers] == [(32, 32), (16, 16), (8, 8)]
+
+
+class Hybrid(nn.Module):
+    """Attention over unfolded patches between two convolutions, as in MobileViT."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(3, 8, 4, 4)
+        self.norm = nn.GroupNorm(1, 8)
+        self.last = nn.Conv2d(8, 8, 3, padding=1)
+        self.head = nn.Linear(8, 5)
+
+    def forward(self, x):
+        maps = self.first(x)
+        tokens = self.norm(maps.flatten(2)[:, :, None])  # [N, C, 1, tokens]
+        tokens = F.scaled_dot_product_attention(tokens.mT, tokens.mT, tokens.mT).mT
+        return self.head(self.last(tokens.reshape_as(maps)).mean((2, 3)))
+
+
+def test_attention_between_convolutions_is_no_obstacle():
+    anatomy = describe(Hybrid(), 32)
+    assert (anatomy.kind, anatomy.target_layer, anatomy.feature_layers) == ("cnn", "last", ("last",))
+    assert anatomy.grid("last") == (8, 8)  # and not the 1×64 tokens of the norm
+    net = Classifier(Hybrid(), size=32, mean=(0.5,) * 3, std=(0.5,) * 3, name="hybrid")
+    assert attribute(net, torch.rand(2, 3, 32, 32), "grad-cam").maps.shape == (2, 8, 8)
+    with pytest.raises(OptionError, match="rollout does not fit hybrid: no attention"):
+        attribute(net, torch.rand(2, 3, 32, 32), "rollout")
 
 
 class TokenMixer(nn.Module):
