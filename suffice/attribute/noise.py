@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -25,18 +25,25 @@ class ImageNoise:
         seeds: One for each image.
         size: Height and width.
         device: Where to make it.
+        make: Instead of :func:`normal_noise`, such as the same, compiled.
     """
 
     def __init__(
-        self, deviations: Sequence[float], seeds: Sequence[int] | Tensor, size: tuple[int, int], device: torch.device
+        self,
+        deviations: Sequence[float],
+        seeds: Sequence[int] | Tensor,
+        size: tuple[int, int],
+        device: torch.device,
+        make: Callable[[Tensor, Tensor, tuple[int, ...]], Tensor] | None = None,
     ) -> None:
+        self.make = make or normal_noise
         self.deviations = torch.tensor(deviations, device=device)[:, None, None]
         self.seeds = torch.as_tensor(seeds, device=device)
         self.shape = (len(deviations), *size)
 
     def __call__(self, images: Tensor, draws: Tensor) -> Tensor:
         """Noise [B, C, H, W] of images [B], the draws [B] of each."""
-        return normal_noise(self.seeds[images], draws, self.shape) * self.deviations
+        return self.make(self.seeds[images], draws, self.shape) * self.deviations
 
 
 def normal_noise(seeds: Tensor, draws: Tensor, shape: tuple[int, ...]) -> Tensor:

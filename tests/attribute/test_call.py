@@ -8,7 +8,7 @@ import torch
 
 import suffice
 from suffice.attribute import Attribution, attribute, find_method, forget_method, given_maps, method
-from suffice.attribute.call import Forwarders
+from suffice.attribute.call import Forwarders, forwarder_for
 from suffice.errors import OptionError
 from suffice.perturb import Forwarder
 from suffice.testing import AnyOf
@@ -179,6 +179,24 @@ def test_compiled_gradients_agree(name, options):
     compiled = attribute(net, images, name, batch_size=8, compile=True, **options).maps
     assert torch.allclose(compiled, plain, rtol=1e-3, atol=1e-3 * float(plain.abs().max()))
     assert not any(parameter.grad is not None for parameter in net.module.parameters())
+
+
+def test_nothing_is_compiled_anew_for_other_numbers_of_images(monkeypatch):
+    shapes = set()
+
+    def noting(function, **_):
+        def run(*given):
+            shapes.add((function.__name__, tuple(getattr(each, "shape", each) for each in given)))
+            return function(*given)
+
+        return run
+
+    monkeypatch.setattr(torch, "compile", noting)
+    net, images = small_cnn(), pictures(5)
+    forwarder = forwarder_for(find_method("igos++"), net, 16, compile=True)
+    for some in (images, images[:2]):
+        attribute(net, some, "igos++", forwarder=forwarder, steps=3, iterations=2, size=8)
+    assert sorted(name for name, _ in shapes) == ["_logits_in_graph", "normal_noise"]  # each with one shape only
 
 
 @pytest.mark.parametrize("name", ["gradient", "occlusion"])

@@ -12,7 +12,7 @@ from torch import Tensor
 from suffice.attribute.masking.line_search import SMALL_STEP, LineSearch
 from suffice.attribute.masking.objective import Objective, together
 from suffice.attribute.masking.scores import Path
-from suffice.attribute.noise import ImageNoise
+from suffice.attribute.noise import ImageNoise, normal_noise
 from suffice.attribute.task import Task
 from suffice.errors import OptionError
 
@@ -81,15 +81,16 @@ class Descent:
         descend = self._by_line_search if self.optimiser == "line-search" else self._by_nesterov
         return together(descend(objective, deleted, paths))
 
-    def _noise(self, task: Task, device: torch.device) -> Callable[[Tensor, Tensor], Tensor]:
-        """Noise of images [B] and draws [B], at most a batch of them; one pass where the model is compiled."""
+    def _noise(self, task: Task, device: torch.device) -> ImageNoise:
+        """Noise of at most a batch of inputs at a time; made in one pass where the model is compiled."""
         forwarder = task.forwarder
-        make = forwarder.fused(ImageNoise(self.deviations, task.seeds, task.net.size, device).__call__)
+        fused = forwarder.fused(normal_noise)
 
-        def noise(images: Tensor, draws: Tensor) -> Tensor:
-            return make(forwarder.padded(images), forwarder.padded(draws))[: len(images)]
+        @torch.no_grad()  # which is part of what a function is compiled for
+        def make(seeds: Tensor, draws: Tensor, shape: tuple[int, ...]) -> Tensor:
+            return fused(forwarder.padded(seeds), forwarder.padded(draws), shape)[: len(seeds)]
 
-        return noise
+        return ImageNoise(self.deviations, task.seeds, task.net.size, device, make)
 
     def _by_line_search(self, objective: Objective, deleted: Tensor, paths: Paths) -> Tensor:
         search = LineSearch(objective, self.step_size)
