@@ -40,8 +40,9 @@ class Forwarder:
         precision: ``"fp32"``, ``"bf16"`` or ``"fp16"`` for the model; logits are always returned in fp32. ``"tf32"``
             keeps all numbers in fp32 and lets the GPU round them to 10 bits inside matrix products, which is faster.
         channels_last: Memory layout; ``"auto"`` chooses it for models with convolutions beyond the first layer, which
-            run faster with it on GPUs and CPUs, unless they cannot work with it. ``"inputs"`` is the same for inputs
-            alone, which is nearly as fast for most and saves the copy of the weights.
+            run faster with it on GPUs and CPUs. ``"inputs"`` is the same for inputs alone, which is nearly as fast for
+            most and saves the copy of the weights. A model whose first forward shows that it cannot work with it gets
+            the usual layout, whatever is asked for; see ``contiguous_only``.
         compile: Compile the model with ``torch.compile``, for just one shape: incomplete batches must be padded.
     """
 
