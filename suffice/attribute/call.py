@@ -188,9 +188,18 @@ def forwarder_for(
         return Forwarder(net, batch_size=batch_size, precision=precision, compile=compile)
     auto = GRADIENT_BATCH.get(net.device.type, 64)
     size = auto if batch_size == "auto" else batch_size
-    # The module itself, where nothing asks for a copy; relevance is sent back through the layout that models have.
-    layout: Layout = False if "relevance" in method.needs else "auto" if compile else "inputs"
+    layout = _layout_for_gradients(method, net, compile)
     return Forwarder(net, batch_size=size, precision=precision, channels_last=layout, compile=compile)
+
+
+def _layout_for_gradients(method: Method, net: Classifier, compile: bool) -> Layout:
+    """The fastest; of the module itself, where nothing asks for a copy."""
+    if "relevance" in method.needs:  # it is sent back through the layout that models have
+        return False
+    if compile:
+        return "auto"
+    # On GPUs, the way back through convolutions is slower with channels last, so it must be short.
+    return "inputs" if net.device.type != "cuda" or "feature maps" in method.needs else False
 
 
 class Forwarders:
@@ -214,7 +223,7 @@ class Forwarders:
         self.net = net
         self.fast = Forwarder(net, batch_size=batch_size, precision=precision, compile=compile)
         self._batch_size = batch_size
-        self._made: dict[tuple[bool, ...], Forwarder] = {}
+        self._made: dict[tuple[frozenset[str], bool, bool], Forwarder] = {}
 
     @cached_property
     def uncompiled(self) -> Forwarder:
@@ -226,7 +235,7 @@ class Forwarders:
         if {"gradients", "relevance"} & set(method.needs):
             tf32 = self.fast.precision == "tf32" and "relevance" not in method.needs
             compile = self.fast.compiled and method.needs == ("gradients",)
-            kind = ("gradients" in method.needs, tf32, compile)
+            kind = (frozenset(method.needs), tf32, compile)
             if kind not in self._made:
                 precision: Precision = "tf32" if tf32 else "fp32"
                 self._made[kind] = forwarder_for(method, self.net, self._batch_size, precision, compile)

@@ -11,18 +11,17 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from suffice.attribute.call import forwarder_for
 from suffice.attribute.masking.batches import in_batches
+from suffice.attribute.method import find_method
 from suffice.attribute.methods.i_gos import i_gos as optimised
 from suffice.attribute.task import Task
 from suffice.errors import OptionError
-from suffice.perturb import Forwarder, Grid
+from suffice.perturb import Grid
 from suffice.perturb.baselines import Baseline
 from suffice.vision import Classifier, open_images
 from suffice.vision.anatomy.preserve import preserved
 from suffice.vision.classifier import Targets
-
-# Forwards with gradients keep their activations, so fewer fit than without.
-AUTO_BATCH = {"cuda": 128, "cpu": 16}
 
 
 def i_gos(
@@ -83,8 +82,7 @@ def i_gos(
         ids = open_images(given).ids if ids is None else ids
         if len(ids) != len(pixels):
             raise OptionError(f"{len(ids)} ids were given for {len(pixels)} images; give one per image.")
-        auto = AUTO_BATCH.get(net.device.type, 64)
-        forwarder = Forwarder(net, batch_size=auto if batch_size == "auto" else batch_size, channels_last="inputs")
+        forwarder = forwarder_for(find_method("i-gos"), net, batch_size)
 
         def whole(rows: slice) -> Tensor:
             return net.scores(net.logits(net.normalise(pixels[rows])))

@@ -116,8 +116,8 @@ class ArraySource:
         return unify(pixels.cpu(), self.name)
 
     def read(self) -> Tensor:
-        """Float32 [3, H, W] in [0, 1], on the CPU."""
-        return as_float(self._unified()).contiguous()
+        """Float32 [3, H, W] in [0, 1], on the CPU; a copy."""
+        return torch.from_numpy(as_float(self._unified()).numpy().copy())
 
     def fingerprint(self) -> str:
         """Hash of the shape and pixels."""

@@ -31,7 +31,7 @@ from suffice.vision.image_sources import (
 )
 from suffice.vision.manifest import MANIFEST_SUFFIXES, open_manifest
 from suffice.vision.pictures import Images, Picture, as_label
-from suffice.vision.pixels import array_batch, check_range, tensor_batch
+from suffice.vision.pixels import array_batch, check_range, extremes, tensor_batch
 
 __all__ = ["Images", "Picture", "open_images", "register_images", "split_slice"]
 
@@ -228,11 +228,10 @@ def _array(source: Tensor | np.ndarray[Any, Any], position: tuple[int, ...]) -> 
     name = _name(kind, position)
     batch = tensor_batch(source, name) if isinstance(source, Tensor) else array_batch(source, name)
     # Normalised pixels are the common mistake, so say it at once and not image by image later.
-    if isinstance(batch, Tensor) and batch.is_floating_point():
-        low, high = batch.detach().aminmax()
-        check_range(low.item(), high.item(), name)
-    elif isinstance(batch, np.ndarray) and batch.dtype.kind == "f":
-        check_range(float(batch.min()), float(batch.max()), name)
+    if batch.is_floating_point() if isinstance(batch, Tensor) else batch.dtype.kind == "f":
+        check_range(*extremes(batch), name)
+    if isinstance(batch, Tensor):
+        batch = batch.cpu()  # all at once, not image by image
     names = [_name(kind, (*position, i)) for i in range(len(batch))] if source.ndim == 4 else [name]
     return [Picture(n, ArraySource(pixels, n)) for n, pixels in zip(names, batch, strict=True)]
 

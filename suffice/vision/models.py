@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from suffice.errors import UnknownModel
+from suffice.errors import OptionError, UnknownModel
 from suffice.vision.classifier import Classifier
 
 
@@ -107,6 +107,7 @@ def load(
 
     Raises:
         UnknownModel: With the closest names.
+        OptionError: A module was given instead of a name.
         DownloadError: No network; says how to give a checkpoint.
         CheckpointError: The checkpoint does not fit.
 
@@ -115,6 +116,8 @@ def load(
         >>> net.size, net.labels[281]
         ((176, 176), 'tabby')
     """
+    if isinstance(name, torch.nn.Module):
+        raise OptionError("load() takes the name of a model; write Classifier(module, …) for a module that you have.")
     prefix, _, rest = str(name).partition("/")
     known = sources()
     if not rest or prefix not in known:

@@ -103,6 +103,17 @@ def check_range(low: float, high: float, name: str) -> None:
     raise ImageError(f"{seen}, which looks normalised: give pixels in [0, 1] (undo mean and std, clip overshoot).")
 
 
+def extremes(values: Tensor | np.ndarray[Any, Any]) -> tuple[float, float]:
+    """The least and the greatest of some floating-point numbers; NaN where one is."""
+    if isinstance(values, Tensor):
+        if values.device.type != "cpu" or values.dtype == torch.bfloat16:
+            low, high = values.detach().aminmax()
+            return low.item(), high.item()
+        # By numpy: threads that decode images would each get torch's threads for itself.
+        values = values.detach().numpy()
+    return float(values.min()), float(values.max())
+
+
 def tensor_of_array(array: np.ndarray[Any, Any]) -> Tensor:
     """Copy an array to a tensor that torch can compute with, floats as float32."""
     target = np.float32 if array.dtype.kind == "f" else array.dtype.newbyteorder("=")
@@ -120,9 +131,11 @@ def unify(pixels: Tensor, name: str) -> Tensor:
         [..., 3, H, W]: uint8 where it was (and had no alpha channel), otherwise float32 in [0, 1].
     """
     if pixels.is_floating_point():
-        low, high = pixels.detach().aminmax()
-        check_range(low.item(), high.item(), name)
-        pixels = pixels.detach().float().clamp(0, 1)
+        pixels = pixels.detach().float()
+        low, high = extremes(pixels)
+        check_range(low, high, name)
+        if low < 0 or high > 1:
+            pixels = pixels.clamp(0, 1)
     elif pixels.dtype != torch.uint8:
         pixels = pixels.float() / 65535
     channels = pixels.shape[-3]

@@ -239,6 +239,13 @@ def test_forwarders_are_as_fast_as_each_method_allows():
     assert tf32.of(find_method("cgw1")).precision == tf32.of(find_method("partial-lrp")).precision == "fp32"
 
 
+@pytest.mark.parametrize("order", [("gradient", "cgw1"), ("cgw1", "gradient")])
+def test_methods_that_send_relevance_back_keep_the_layout_of_the_model(order):
+    ways = Forwarders(small_cnn())
+    layouts = {name: ways.of(find_method(name)).channels_last for name in order}
+    assert layouts == {"gradient": True, "cgw1": False}  # on a CPU
+
+
 def test_a_model_without_gradients_is_refused():
     oracle = AnyOf([(3,)], grid=4)
     net = oracle.classifier(32)

@@ -8,7 +8,7 @@ import torch
 from PIL import Image
 
 from suffice import load, models
-from suffice.errors import CheckpointError, DownloadError, UnknownModel
+from suffice.errors import CheckpointError, DownloadError, OptionError, UnknownModel
 from suffice.vision import Classifier, ModelEntry, Source, register_source
 from suffice.vision.families import default_family
 from suffice.vision.models import _sources
@@ -223,3 +223,8 @@ def test_real_vit(assets):
         t == net.class_index(label) for t, label in zip(found.targets.tolist(), photographs.labels, strict=True)
     )
     assert right >= 18  # 76 % on all of them
+
+
+def test_a_module_instead_of_a_name_is_told_where_to_go():
+    with pytest.raises(OptionError, match=r"Classifier\(module, …\)"):
+        load(torch.nn.Linear(2, 2))

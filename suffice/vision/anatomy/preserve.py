@@ -6,7 +6,6 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from operator import is_
 from types import MappingProxyType
 from typing import Any
@@ -15,7 +14,6 @@ import torch
 from torch import nn
 
 _CONTAINERS = frozenset((dict, OrderedDict, list, set))
-_NOTHING: tuple[()] = ()  # in most tables of hooks
 # Modules that are being preserved now in this thread, and whether their parameters are frozen. Whoever preserves one
 # again inside need not: saving every attribute of a large model takes longer than a small batch.
 _preserved: ContextVar[Mapping[int, bool]] = ContextVar("preserved", default=MappingProxyType({}))
@@ -38,8 +36,7 @@ def preserved(module: nn.Module, frozen: bool = False) -> Iterator[None]:
         yield
         return
     submodules = list(module.modules())
-    training = [submodule.training for submodule in submodules]
-    attributes = [_remember(submodule) for submodule in submodules]
+    state = _State(submodules)
     trainable = [parameter for parameter in _parameters(submodules) if parameter.requires_grad] if frozen else []
     with ExitStack() as stack:
         stack.callback(_preserved.reset, _preserved.set({**before, id(module): frozen}))
@@ -48,12 +45,16 @@ def preserved(module: nn.Module, frozen: bool = False) -> Iterator[None]:
             stack.enter_context(torch.compiler.set_stance("force_eager"))
         try:
             for submodule in submodules:
-                # Not module.eval(): it may be overridden to do more than to set the flag.
-                if submodule.training:
+                own = submodule.__dict__
+                # Not module.eval(): it may be overridden to do more than to set the flag. And not by setting the
+                # attribute, which takes a module long, unless it keeps the flag elsewhere, as scripted ones do.
+                if own.get("training"):
+                    own["training"] = False
+                elif submodule.training:
                     submodule.training = False
                 for flag in ("grad_checkpointing", "gradient_checkpointing"):
                     # Checkpointing runs blocks a second time during the backward pass, hooks included.
-                    if submodule.__dict__.get(flag) is True:
+                    if own.get(flag) is True:
                         setattr(submodule, flag, False)
             for parameter in trainable:
                 parameter.requires_grad_(False)
@@ -61,11 +62,7 @@ def preserved(module: nn.Module, frozen: bool = False) -> Iterator[None]:
         finally:
             for parameter in trainable:
                 parameter.requires_grad_(True)
-            for submodule, remembered in zip(submodules, attributes, strict=True):
-                _restore(submodule, remembered)
-            for submodule, flag_before in zip(submodules, training, strict=True):
-                if submodule.training is not flag_before:  # scripted modules keep the flag elsewhere
-                    submodule.training = flag_before
+            state.restore()
 
 
 def _is_compiled(submodule: nn.Module) -> bool:
@@ -78,35 +75,41 @@ def _parameters(submodules: list[nn.Module]) -> dict[nn.Parameter, None]:
     return {p: None for submodule in submodules for p in submodule._parameters.values() if p is not None}
 
 
-@dataclass(frozen=True)
-class _Remembered:
-    """A submodule's attributes, and for plain containers (hooks and buffers live in such) a copy of what is in each."""
+class _State:
+    """Attributes of submodules, and what is in those that are plain containers, where hooks and buffers live.
 
-    attributes: dict[str, Any]
-    containers: list[Any]
-    contents: list[Any]
+    Of all submodules together rather than one by one: a model has hundreds, and what little is done for each counts.
+    """
 
+    def __init__(self, submodules: list[nn.Module]) -> None:
+        self.submodules = submodules
+        self.training = [submodule.training for submodule in submodules]
+        self.attributes = [submodule.__dict__.copy() for submodule in submodules]
+        containers = [value for own in self.attributes for value in own.values() if type(value) in _CONTAINERS]
+        self.empty = [container for container in containers if not container]  # most tables of hooks
+        self.filled = [(container, container.copy()) for container in containers if container]
 
-def _remember(submodule: nn.Module) -> _Remembered:
-    attributes = submodule.__dict__.copy()
-    containers = [value for value in attributes.values() if type(value) in _CONTAINERS]
-    return _Remembered(attributes, containers, [value.copy() if value else _NOTHING for value in containers])
-
-
-def _restore(submodule: nn.Module, remembered: _Remembered) -> None:
-    now, attributes = submodule.__dict__, remembered.attributes
-    if now.keys() != attributes.keys() or not all(map(is_, now.values(), attributes.values())):
-        for name in [name for name in now if name not in attributes]:
-            del now[name]
-        now.update(attributes)
-    for container, content in zip(remembered.containers, remembered.contents, strict=True):
-        if not (container or content) or _same(container, content):
-            continue
-        container.clear()
-        if isinstance(container, list):
-            container.extend(content)
-        else:
-            container.update(content)
+    def restore(self) -> None:
+        for submodule, attributes in zip(self.submodules, self.attributes, strict=True):
+            now = submodule.__dict__
+            if now.keys() != attributes.keys() or not all(map(is_, now.values(), attributes.values())):
+                for name in [name for name in now if name not in attributes]:
+                    del now[name]
+                now.update(attributes)
+        if any(self.empty):
+            for container in self.empty:
+                container.clear()
+        for container, content in self.filled:
+            if _same(container, content):
+                continue
+            container.clear()
+            if isinstance(container, list):
+                container.extend(content)
+            else:
+                container.update(content)
+        for submodule, training in zip(self.submodules, self.training, strict=True):
+            if submodule.training is not training:  # scripted modules keep the flag elsewhere
+                submodule.training = training
 
 
 def _same(container: Any, content: Any) -> bool:
