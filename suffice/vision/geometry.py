@@ -85,7 +85,7 @@ class Geometry:
         picture = transform.resize(picture, list(resized), interpolation=interpolation, antialias=True)
         cropped = transform.crop(picture, *self._corner(resized), *self.size)
         if isinstance(cropped, Image.Image):
-            # By numpy: many threads work here, and each would get torch's threads for itself.
+            # By numpy: the threads that decode images would each get all of torch's threads.
             array = np.asarray(cropped, dtype=np.uint8).transpose(2, 0, 1)
             return torch.from_numpy(array.astype(np.float32, order="C") / np.float32(255))
         return cropped.float().clamp(0, 1)  # bicubic overshoots

@@ -26,7 +26,7 @@ def pixels_of_tensor(tensor: Tensor, name: str = "the tensor") -> Tensor:
         name: What errors call it.
 
     Returns:
-        Float32 [3, H, W], or [N, 3, H, W] if a batch was given.
+        Float32 [3, H, W], or [N, 3, H, W] if a batch was given; a copy.
 
     Raises:
         ImageError: Another shape, another type, or values outside [0, 1].
@@ -36,6 +36,8 @@ def pixels_of_tensor(tensor: Tensor, name: str = "the tensor") -> Tensor:
         torch.Size([3, 2, 2])
     """
     pixels = as_float(unify(tensor_batch(tensor, name), name))
+    if tensor.is_floating_point():  # others were converted, which copies
+        pixels = pixels.clone()
     return pixels if tensor.dim() == 4 else pixels[0]
 
 
@@ -109,7 +111,7 @@ def extremes(values: Tensor | np.ndarray[Any, Any]) -> tuple[float, float]:
         if values.device.type != "cpu" or values.dtype == torch.bfloat16:
             low, high = values.detach().aminmax()
             return low.item(), high.item()
-        # By numpy: threads that decode images would each get torch's threads for itself.
+        # By numpy: the threads that decode images would each get all of torch's threads.
         values = values.detach().numpy()
     return float(values.min()), float(values.max())
 

@@ -2,13 +2,14 @@
 
 import itertools
 import json
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 import suffice
 from suffice.attribute import Attribution, attribute, find_method, forget_method, given_maps, method
-from suffice.attribute.call import Forwarders, forwarder_for
+from suffice.attribute.call import Forwarders, _layout_for_gradients, forwarder_for
 from suffice.errors import OptionError
 from suffice.perturb import Forwarder
 from suffice.testing import AnyOf
@@ -244,6 +245,20 @@ def test_methods_that_send_relevance_back_keep_the_layout_of_the_model(order):
     ways = Forwarders(small_cnn())
     layouts = {name: ways.of(find_method(name)).channels_last for name in order}
     assert layouts == {"gradient": True, "cgw1": False}  # on a CPU
+
+
+@pytest.mark.parametrize(
+    ("name", "device", "layout"),
+    [
+        ("gradient", "cpu", "inputs"),
+        ("gradient", "cuda", False),
+        ("grad-cam", "cuda", "inputs"),
+        ("cgw1", "cuda", False),
+    ],
+)
+def test_on_gpus_only_a_short_way_back_has_channels_last(name, device, layout):
+    net = SimpleNamespace(device=torch.device(device))
+    assert _layout_for_gradients(find_method(name), net, compile=False) == layout
 
 
 def test_a_model_without_gradients_is_refused():

@@ -181,6 +181,13 @@ def test_captum_takes_it_as_it_is(net):
     assert maps.abs().sum() > 0
 
 
+def test_prepared_pixels_are_a_copy(net):
+    pixels = torch.rand(2, 3, *net.size)
+    before = pixels.clone()
+    net.prepare(pixels).zero_()
+    assert torch.equal(pixels, before)
+
+
 def test_prepare_keeps_ready_pixels(net):
     pixels = torch.rand(2, 3, 16, 16)
     assert torch.equal(net.prepare(pixels), pixels)
