@@ -1,4 +1,4 @@
-"""Does batch normalisation make networks disjunctive? Evidence of trained networks, several seeds each, and the test.
+"""Does batch normalization make networks disjunctive? Evidence of trained networks, several seeds each, and the test.
 
 Search (once for each file of weights; what is there already is skipped):
 

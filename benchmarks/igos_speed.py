@@ -23,9 +23,9 @@ from torch import Tensor
 
 import suffice
 from benchmarks.real_models import photographs, resnet50_v1, sharpened
-from suffice.attribute import find_method
-from suffice.attribute.call import forwarder_for
-from suffice.attribute.masking.penalty import BilateralVariation
+from suffice.attribution import find_method
+from suffice.attribution.call import forwarder_for
+from suffice.attribution.masking.penalty import BilateralVariation
 from suffice.perturb import enlarge, make_baseline
 
 
@@ -34,8 +34,8 @@ class OneAtATime:
 
     def __init__(self, net: suffice.Classifier, pixels: Tensor, *, steps: int, size: int) -> None:
         self.net, self.steps, self.size = net, steps, size
-        self.x = net.normalise(pixels)
-        self.b = net.normalise(make_baseline("blur", pixels, mean=net.mean))
+        self.x = net.normalize(pixels)
+        self.b = net.normalize(make_baseline("blur", pixels, mean=net.mean))
         with torch.no_grad():
             self.target = int(net(pixels).argmax())
         self.variation = BilateralVariation(self.x, "asymmetric")

@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 
 from benchmarks.real_models import photographs, resnet50_v1
-from suffice.attribute import seed_map
+from suffice.attribution import seed_map
 from suffice.evidence import Evidence, Settings
 from suffice.evidence.counting import COUNTINGS
 from suffice.evidence.find import EvidenceStream

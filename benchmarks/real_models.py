@@ -56,7 +56,7 @@ def sharpened(name: str, device: str, images: torch.Tensor) -> suffice.Classifie
     torch.manual_seed(0)
     net = suffice.load(name, pretrained=False, device=device)
     with torch.no_grad():
-        logits = torch.cat([net.logits(net.normalise(chunk.to(device))) for chunk in images.split(64)])
+        logits = torch.cat([net.logits(net.normalize(chunk.to(device))) for chunk in images.split(64)])
     low, high = 1.0, 1e7
     for _ in range(60):
         middle = (low * high) ** 0.5

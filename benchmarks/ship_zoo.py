@@ -20,7 +20,7 @@ from suffice.zoo import scenes
 from suffice.zoo.architectures import ARCHITECTURES
 from suffice.zoo.source import WEIGHTS
 from suffice.zoo.training import Examples, load_trained, read_facts
-from suffice.zoo.training.data import Normalise
+from suffice.zoo.training.data import Normalize
 from suffice.zoo.training.loop import accuracy
 from suffice.zoo.training.sources import to_bytes
 
@@ -59,11 +59,11 @@ def main() -> None:
         runs = {file: read_facts(file) for file in files}
         best = max(files, key=lambda file: runs[file]["validation_accuracy"])
         module, facts = load_trained(best, options.device)
-        normalise = Normalise(facts["mean"], facts["std"], options.device)
+        normalize = Normalize(facts["mean"], facts["std"], options.device)
         row = {
             "name": name,
-            "accuracy": accuracy(module, examples, normalise),
-            "right_of_first_500": round(FIRST * accuracy(module, examples[:FIRST], normalise)),
+            "accuracy": accuracy(module, examples, normalize),
+            "right_of_first_500": round(FIRST * accuracy(module, examples[:FIRST], normalize)),
             "accuracy_of_all_seeds": [runs[file]["accuracy"] for file in files],
             "parameters": facts["parameters"],
             "seed": facts["seed"],

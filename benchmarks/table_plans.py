@@ -11,12 +11,12 @@ import torch
 
 import suffice
 from benchmarks import real_models
-from suffice.attribute import Method, Task, attribute
-from suffice.attribute.benchmark import counting
-from suffice.attribute.noise import uniform_noise
-from suffice.attribute.token_dropping import can_drop_tokens
-from suffice.measure import Entry, Protocol, find_protocol
-from suffice.measure.protocols import TargetClass
+from suffice.attribution import Method, Task, attribute
+from suffice.attribution.benchmark import counting
+from suffice.attribution.token_dropping import can_drop_tokens
+from suffice.metrics import Entry, Protocol, find_protocol
+from suffice.metrics.protocols import TargetClass
+from suffice.vision.noise import uniform_noise
 
 REAL: Mapping[str, Callable[[str], suffice.Classifier]] = {
     "resnet50-v1": real_models.resnet50_v1,
@@ -25,7 +25,7 @@ REAL: Mapping[str, Callable[[str], suffice.Classifier]] = {
 FAITHFUL = ("insertion", "deletion", "ins-del")
 PLACED = ("pointing-game", "energy-pointing-game", "sparseness")
 # The baselines of TIS in the order of its columns: mean, blur, black and rand.
-OVER = ("tis-mean", "blur-tis", "grey", "tis-noise")
+OVER = ("tis-mean", "blur-tis", "gray", "tis-noise")
 RATIOS, MOST_MASKS, FEWER = (0.125, 0.25, 0.5), 2048, 5
 
 # So little work that everything can be tried on a CPU in minutes; the maps are poor.
@@ -83,7 +83,7 @@ def _random(task: Task) -> torch.Tensor:
     return uniform_noise(task.seeds, torch.zeros_like(task.seeds), (7, 7))
 
 
-def _centre(task: Task) -> torch.Tensor:
+def _center(task: Task) -> torch.Tensor:
     down, across = (torch.linspace(-1, 1, length, device=task.pixels.device) for length in task.net.size)
     return (-(down[:, None] ** 2) - across**2).exp().expand(len(task), -1, -1)
 
@@ -93,7 +93,7 @@ CONTROLS = tuple(
     Method(name, about, "", (), MappingProxyType({}), (), function)
     for name, about, function in (
         ("random", "A random 7×7 map of each image.", _random),
-        ("centre", "High in the middle, whatever the image.", _centre),
+        ("center", "High in the middle, whatever the image.", _center),
     )
 )
 
@@ -109,16 +109,18 @@ def usual(name: str, net: suffice.Classifier) -> Entry:
 
 
 def every_method(net: suffice.Classifier) -> list[Entry]:
-    return [*(usual(name, net) for name in suffice.methods()), *map(_control, CONTROLS)]
+    return [*(usual(name, net) for name in suffice.attribution.all_methods()), *map(_control, CONTROLS)]
 
 
 def every_quick_method(net: suffice.Classifier) -> list[Entry]:
-    """All but I-GOS and its successors, which optimise every image for as long as the others take together."""
+    """All but I-GOS and its successors, which optimize every image for as long as the others take together."""
     return [entry for entry in every_method(net) if not entry.name.startswith(("i-gos", "igos"))]
 
 
 def transformer_methods(net: suffice.Classifier) -> list[Entry]:
-    for_transformers = [m.name for m in suffice.methods().values() if {"attention", "tokens"} & set(m.needs)]
+    for_transformers = [
+        m.name for m in suffice.attribution.all_methods().values() if {"attention", "tokens"} & set(m.needs)
+    ]
     others = ("vit-cx", "gradient", "grad-cam", "rise")
     return [*(usual(name, net) for name in (*for_transformers, *others)), *map(_control, CONTROLS)]
 
@@ -194,7 +196,7 @@ def tis_rivals(net: suffice.Classifier) -> list[Entry]:
         "bt-h": {"start_layer": 1},
         "bt-t": {"start_layer": 1},
         "rise": {"masks": 4000, "side": 8, "share": 0.1, "output": "logit"},
-        "integrated-gradients": {"baseline": "grey"},
+        "integrated-gradients": {"baseline": "gray"},
         "smoothgrad": {},
     }
     return [*(Entry(name, options, name) for name, options in settings.items()), *map(_control, CONTROLS)]

@@ -13,9 +13,9 @@ from typing import Any
 
 import torch
 
-from suffice.attribute import Task
-from suffice.measure import Entry
-from suffice.measure.table import TableRow
+from suffice.attribution import Task
+from suffice.metrics import Entry
+from suffice.metrics.table import TableRow
 
 
 class Rows:

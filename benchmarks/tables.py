@@ -30,9 +30,9 @@ import suffice
 from benchmarks.table_plans import QUICK, TABLES, Plan, changed, images_for, load
 from benchmarks.table_store import Maps, Rows
 from suffice.cli.options import method_options
-from suffice.measure import Entry, Protocol, ScoreTable, find_protocol, score_table
-from suffice.measure.curves import CurveChoices
-from suffice.measure.table import TableRow
+from suffice.metrics import Entry, Protocol, ScoreTable, find_protocol, score_table
+from suffice.metrics.curves import CurveChoices
+from suffice.metrics.table import TableRow
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def make_table(name: str, plan: Plan, settings: Settings, out: Path, maps: Maps 
 
 def entries_for(plan: Plan, net: suffice.Classifier, settings: Settings) -> list[Entry]:
     """The methods of a plan that fit a model, with changed options where the settings say so."""
-    fitting = [entry for entry in plan.entries(net) if entry.found.misfit(net) is None]
+    fitting = [entry for entry in plan.entries(net) if entry.found.incompatibility(net) is None]
     chosen = [entry for entry in fitting if not settings.methods or entry.found.name in settings.methods]
     changed_entries = []
     for entry in chosen:
@@ -249,7 +249,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         steps=given.steps,
         models=tuple(filter(None, given.model.split(","))),
         methods=tuple(filter(None, given.method.split(","))),
-        options=method_options(given.option, list(suffice.methods())),
+        options=method_options(given.option, list(suffice.attribution.all_methods())),
         command=typed(given, parser),
     )
     maps = Maps()

@@ -73,7 +73,10 @@ def described(method) -> str:
 write_table(
     "methods",
     "| method | what it shows | needs |",
-    [[f"`{m.name}`", described(m), ", ".join(m.needs) or "nothing"] for m in suffice.methods().values()],
+    [
+        [f"`{m.name}`", described(m), ", ".join(m.needs) or "nothing"]
+        for m in suffice.attribution.all_methods().values()
+    ],
 )
 write_table(
     "zoo",
@@ -94,11 +97,11 @@ write_table(
     "| metric | what it says | better | needs |",
     [
         [f"`{m.name}`", f"{m.about} *{m.reference}*", "higher" if m.higher_is_better else "lower", ", ".join(m.needs)]
-        for m in suffice.metrics().values()
+        for m in suffice.metrics.all_metrics().values()
     ],
 )
 write_table(
     "protocols",
     "| protocol | about |",
-    [[f"`{p.name}`", p.about] for p in suffice.protocols().values()],
+    [[f"`{p.name}`", p.about] for p in suffice.metrics.all_protocols().values()],
 )

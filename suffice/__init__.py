@@ -4,12 +4,14 @@ The rooms, from the street to the roof; each may use those before it:
 
 * :mod:`suffice.vision`: images and classifiers in, and the anatomy of models.
 * :mod:`suffice.zoo`: scenes with known truth, small networks trained on them, and their training.
-* :mod:`suffice.perturb`: grids and regions, baselines, masks, and the probe that scores masked images.
-* :mod:`suffice.attribute`: attribution methods; the room itself is called: ``suffice.attribute(net, images, "rise")``.
+* :mod:`suffice.perturb`: the runner, grids and regions, baselines, masks, and the probe that scores masked images.
+* :mod:`suffice.draw`: pens: SVG, palettes, overlays, thumbnails.
+* :mod:`suffice.attribution`: attribution methods.
 * :mod:`suffice.evidence`: minimal sufficient explanations, sub-explanations, and the structured attention graph.
-* :mod:`suffice.measure`: metrics that say how they were made; called too: ``suffice.measure(net, images, maps)``.
+* :mod:`suffice.metrics`: metrics, protocols, and sanity checks.
 * :mod:`suffice.compare`: what differs between models, by how much, and whether it could be chance.
-* :mod:`suffice.present`: results as pictures and pages.
+* :mod:`suffice.report`: results as pictures and pages.
+* :mod:`suffice.bench`: speed beside the bare model and beside peers.
 * :mod:`suffice.cli`: the commands.
 * :mod:`suffice.testing`: oracle classifiers and conformance checks, for anyone who adds to the house.
 
@@ -18,15 +20,17 @@ Names are imported when first used, so ``import suffice`` costs no more than a m
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
 
 from suffice.errors import SufficeError, SufficeWarning
+from suffice.plugins import provide as _provide
 
 __version__ = "0.1.0.dev0"
 
-if TYPE_CHECKING:
-    from suffice.attribute import (
+if _TYPE_CHECKING:
+    from suffice.attribution import (
         Attribution,
         as_explain_func,
         attribute,
@@ -34,41 +38,39 @@ if TYPE_CHECKING:
         from_captum,
         from_function,
         given_maps,
+        list_methods,
     )
-    from suffice.attribute.method import methods
     from suffice.evidence import Evidence, EvidenceSet, find_evidence
-    from suffice.measure import Scores
-    from suffice.measure import score as measure
-    from suffice.measure.metric import metrics
-    from suffice.measure.protocols import protocols
-    from suffice.perturb import Grid, Probe, baselines
-    from suffice.vision import Classifier, Images, load, models, open_images
+    from suffice.metrics import Scores, list_metrics, list_protocols, measure
+    from suffice.perturb import Grid, Probe, list_baselines
+    from suffice.vision import Classifier, Images, list_models, load, open_images
 
-# Rooms that are their own main function.
-_CALLED_ROOMS = ("attribute", "measure")
+# What an outside package declares by entry points of the same groups.
+_provide("suffice.sources", "zoo", "suffice.zoo.source:SOURCE")
+_provide("suffice.images", "scenes", "suffice.zoo.scenes:open_scenes")
+
 _ROOM_OF = {
-    "Classifier": "vision",
-    "Images": "vision",
-    "load": "vision",
-    "models": "vision",
-    "open_images": "vision",
-    "Attribution": "attribute",
-    "as_explain_func": "attribute",
-    "from_cam": "attribute",
-    "from_captum": "attribute",
-    "from_function": "attribute",
-    "given_maps": "attribute",
-    "methods": "attribute.method",
-    "Scores": "measure",
-    "metrics": "measure.metric",
-    "protocols": "measure.protocols",
-    "Evidence": "evidence",
-    "EvidenceSet": "evidence",
-    "find_evidence": "evidence",
-    "Grid": "perturb",
-    "Probe": "perturb",
-    "baselines": "perturb",
+    **dict.fromkeys(("Classifier", "Images", "list_models", "load", "open_images"), "vision"),
+    **dict.fromkeys(("Grid", "Probe", "list_baselines"), "perturb"),
+    **dict.fromkeys(
+        (
+            "Attribution",
+            "as_explain_func",
+            "attribute",
+            "from_cam",
+            "from_captum",
+            "from_function",
+            "given_maps",
+            "list_methods",
+        ),
+        "attribution",
+    ),
+    **dict.fromkeys(("Evidence", "EvidenceSet", "find_evidence"), "evidence"),
+    **dict.fromkeys(("Scores", "list_metrics", "list_protocols", "measure"), "metrics"),
 }
+_ROOMS = (
+    "vision", "zoo", "perturb", "attribution", "evidence", "metrics", "compare", "report", "testing",
+)  # fmt: skip
 
 __all__ = [
     "Attribution",
@@ -83,31 +85,31 @@ __all__ = [
     "SufficeWarning",
     "as_explain_func",
     "attribute",
-    "baselines",
     "find_evidence",
     "from_cam",
     "from_captum",
     "from_function",
     "given_maps",
+    "list_baselines",
+    "list_methods",
+    "list_metrics",
+    "list_models",
+    "list_protocols",
     "load",
     "measure",
-    "methods",
-    "metrics",
-    "models",
     "open_images",
-    "protocols",
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _CALLED_ROOMS:
-        return import_module(f"suffice.{name}")
+def __getattr__(name: str) -> _Any:
+    if name in _ROOMS:
+        return _import_module(f"suffice.{name}")
     if name not in _ROOM_OF:
         raise AttributeError(f"module 'suffice' has no attribute {name!r}")
-    value = getattr(import_module(f"suffice.{_ROOM_OF[name]}"), name)
+    value = getattr(_import_module(f"suffice.{_ROOM_OF[name]}"), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted(globals().keys() | _ROOM_OF.keys() | set(_CALLED_ROOMS))
+    return sorted([*__all__, *_ROOMS, "__version__", "__doc__"])

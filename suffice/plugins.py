@@ -1,15 +1,67 @@
-"""What declares itself when it is imported, such as methods and metrics: found by where it lies, and by name."""
+"""What is known by name.
+
+Methods and metrics declare themselves when they are imported; sources of models and images are declared by a string and
+imported when first needed. Outside packages do both by entry points.
+"""
 
 from __future__ import annotations
 
 import difflib
+import fnmatch
 from collections.abc import Iterable
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pkgutil import iter_modules
+from typing import Any
 
 from suffice.errors import OptionError
+
+
+def matching(names: Iterable[str], pattern: str) -> list[str]:
+    """Names that match a shell-style pattern, in their order.
+
+    Example:
+        >>> matching(["cgw1", "cgw2", "tam"], "cgw*")
+        ['cgw1', 'cgw2']
+    """
+    return [name for name in names if fnmatch.fnmatchcase(name, pattern)]
+
+
+_provided: dict[str, dict[str, Any]] = {}
+
+
+def provide(group: str, name: str, value: Any) -> None:
+    """Declare something under a name, as a package does by an entry point of the same group.
+
+    Args:
+        group: Such as ``"suffice.sources"``.
+        name: What users write.
+        value: The object, or ``"package.module:NAME"`` of one that is imported when first needed.
+    """
+    _provided.setdefault(group, {})[name] = value
+
+
+def provided(group: str) -> dict[str, Any]:
+    """What was declared in a group, here and by entry points of installed packages; nothing is imported."""
+    found = _provided.setdefault(group, {})
+    for entry in _entry_points(group):
+        found.setdefault(entry.name, entry.value)
+    return found
+
+
+def resolve(group: str, name: str) -> Any:
+    """The object behind a declared name, imported when first needed."""
+    value = provided(group)[name]
+    if isinstance(value, str):
+        module, _, attribute = value.partition(":")
+        value = _provided[group][name] = getattr(import_module(module), attribute)
+    return value
+
+
+@cache
+def _entry_points(group: str) -> tuple[EntryPoint, ...]:
+    return tuple(entry_points(group=group))  # looking for them takes long
 
 
 @cache
@@ -22,7 +74,7 @@ def import_all(package: str, group: str) -> None:
     """
     for module in iter_modules(import_module(package).__path__, f"{package}."):
         import_module(module.name)
-    for entry in entry_points(group=group):
+    for entry in _entry_points(group):
         entry.load()
 
 

@@ -10,8 +10,8 @@ import torch
 import suffice
 from benchmarks import table_plans, tables
 from benchmarks.table_plans import TABLES
-from suffice.measure import find_protocol
-from suffice.measure.table import TableRow
+from suffice.metrics import find_protocol
+from suffice.metrics.table import TableRow
 
 TINY = tables.Settings(images=2, quick=True, steps=2)
 ZOO = ("zoo-methods", "zoo-transformers", "vit-cx-ablations", "tis", "igos")

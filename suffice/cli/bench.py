@@ -174,11 +174,11 @@ def methods(
     """
     import torch
 
-    from suffice.attribute.benchmark import benchmark_methods
-    from suffice.attribute.method import methods as all_methods
+    from suffice.attribution import all_methods
+    from suffice.attribution.benchmark import benchmark_methods
 
     net = load_model(model, checkpoint, random_weights, device)
-    fitting = ",".join(m.name for m in all_methods().values() if m.misfit(net) is None)
+    fitting = ",".join(m.name for m in all_methods().values() if m.incompatibility(net) is None)
     chosen, options = chosen_methods(names or fitting, option)
     if photos:
         pixels = net.prepare(_opened(photos, images))
@@ -252,7 +252,7 @@ def metrics(
     as_json: AsJson = False,
 ) -> None:
     """Speed of measuring random maps, beside the bare model."""
-    from suffice.measure.benchmark import benchmark_metrics
+    from suffice.metrics.benchmark import benchmark_metrics
 
     net = load_model(model, checkpoint, random_weights, device)
     opened = _opened(photos, images)

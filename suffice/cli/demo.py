@@ -40,11 +40,11 @@ def demo(
     trained on scenes, small pictures made by rule, and come with the package. Then maps of several methods, and how
     true they are to the networks. Writes tables and pictures. Takes under three minutes on two cores.
     """
-    from suffice import load, models
+    from suffice import list_models, load
 
     count = images or (FULL_IMAGES if full else SHORT_IMAGES)
     # Before anything else, so that a wrong name is said at once.
-    names = [f"zoo/{name.strip()}" for name in networks.split(",")] if networks else [m.name for m in models("zoo/*")]
+    names = [f"zoo/{name.strip()}" for name in networks.split(",")] if networks else list_models("zoo/*")
     nets = [load(name, device="cpu") for name in names]
     out.mkdir(parents=True, exist_ok=True)
     _oracle(out)
@@ -87,7 +87,7 @@ def _oracle(out: Path) -> None:
 def _zoo(out: Path, count: int, nets: list[Classifier]) -> None:
     from suffice import open_images
     from suffice.evidence import Settings
-    from suffice.present.tour import HEADINGS, SETTINGS, sentences, table_rows, visits, write_table
+    from suffice.report.tour import HEADINGS, SETTINGS, sentences, table_rows, visits, write_table
 
     images = open_images(f"scenes:test[:{count}]")
     output.note(
@@ -116,8 +116,8 @@ def _zoo(out: Path, count: int, nets: list[Classifier]) -> None:
 
 def _maps(out: Path, count: int) -> None:
     from suffice import attribute, load, measure, open_images
-    from suffice.present import ClassRow, explanation_figure
-    from suffice.present.explanation import score_note
+    from suffice.report import ClassRow, explanation_figure
+    from suffice.report.explanation import score_note
 
     output.note(
         "Where do the networks look, and is it true? Insertion: confidence while the map's best pixels come in first "

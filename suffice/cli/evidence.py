@@ -59,7 +59,7 @@ def evidence(
     grid: Annotated[int | None, typer.Option(min=1, help="Cells a side.  [default: 7]")] = None,
     threshold: Annotated[float | None, typer.Option(help="Ratio that is enough.  [default: 0.9]")] = None,
     beam_width: Annotated[int | None, typer.Option(min=1, help="Sets kept at each level.  [default: 5]")] = None,
-    baseline: Annotated[str | None, typer.Option(help="blur, black, grey, noise, … or a file.")] = None,
+    baseline: Annotated[str | None, typer.Option(help="blur, black, gray, noise, … or a file.")] = None,
     search: Annotated[Search | None, typer.Option(help="Candidates: all, or by a seed map.")] = None,
     minimal: Annotated[Minimal | None, typer.Option(help="No single cell can go, or no subset is enough.")] = None,
     max_mses: Annotated[int | None, typer.Option(help="Stop beyond so many explanations.  [default: 10]")] = None,
@@ -84,7 +84,7 @@ def evidence(
     """
     from suffice.evidence.find import EvidenceStream
     from suffice.evidence.presets import settings_of
-    from suffice.evidence.statistics import summarise
+    from suffice.evidence.statistics import summarize
     from suffice.evidence.writer import TableWriter
     from suffice.perturb import Forwarder
     from suffice.vision import open_images
@@ -129,7 +129,7 @@ def evidence(
     if as_json:
         output.print_json({"model": net.name, "family": net.family, "images": printed})
     elif len(opened) > 1 and writer.rows:
-        _print_summary(summarise(writer.table()), net.name, settings.counting)
+        _print_summary(summarize(writer.table()), net.name, settings.counting)
     for skip in work.skipped:
         output.note(f"Skipped {skip.name}: {skip.reason}")
     if out is not None:

@@ -27,7 +27,7 @@ from suffice.cli.options import (
 from suffice.errors import OptionError
 
 if TYPE_CHECKING:
-    from suffice.attribute import Attribution
+    from suffice.attribution import Attribution
     from suffice.vision import Classifier, Images, Predictions
     from suffice.vision.classifier import Targets
 
@@ -87,15 +87,15 @@ def explain(
     A figure has the image with its best predictions, and one overlay a method; with several targets, one row a class.
     Raw maps are written as safetensors with a JSON file beside them, one for each method and target.
     """
-    from suffice.attribute import attribute
-    from suffice.attribute.call import Forwarders
+    from suffice.attribution import attribute
+    from suffice.attribution.call import Forwarders
     from suffice.vision import open_images
 
     opened = open_images(images[0] if len(images) == 1 else images)
     chosen, options = chosen_methods(method, option)
     net = load_model(model, checkpoint, random_weights, device, resize)
     if method.strip() == "all":
-        chosen = [one for one in chosen if one.misfit(net) is None]
+        chosen = [one for one in chosen if one.incompatibility(net) is None]
     broken: Any = "raise" if len(opened) == 1 else "skip"
     predictions = net.predict(opened, broken=broken)
     readable = opened if not predictions.skipped else [opened[i] for i in predictions.index.tolist()]
@@ -144,15 +144,15 @@ def methods_command(
     as_json: AsJson = False,
 ) -> None:
     """List attribution methods: what they do, what they need of a model, and their options."""
-    from suffice.attribute.method import methods
+    from suffice.attribution.method import all_methods
 
     net = None if model is None else load_model(model, None, True, "cpu")
-    known = methods().values()
+    known = all_methods().values()
     if as_json:
         listed = [
             {
                 "name": m.name, "about": m.about, "needs": m.needs, "options": dict(m.options), "aliases": m.aliases,
-                "reference": m.reference, **({} if net is None else {"misfit": m.misfit(net)}),
+                "reference": m.reference, **({} if net is None else {"misfit": m.incompatibility(net)}),
             }
             for m in known
         ]  # fmt: skip
@@ -166,7 +166,7 @@ def methods_command(
     if net is not None:
         columns.insert(1, "fits")
         for row, m in zip(rows, known, strict=True):
-            reason = m.misfit(net)
+            reason = m.incompatibility(net)
             row.insert(1, "yes" if reason is None else f"no: {reason}")
     output.print_table("", columns, rows)
 
@@ -195,7 +195,7 @@ def _draw(
     top: int,
     out: Path,
 ) -> list[Path]:
-    from suffice.present import ClassRow, explanation_figure
+    from suffice.report import ClassRow, explanation_figure
 
     best = predictions.top(top)
     written = []
@@ -220,7 +220,7 @@ def _draw(
 def _notes(net: Classifier, images: Any, found: dict[str, Attribution]) -> dict[str, list[str]]:
     """Insertion and deletion of each map, by method, as text."""
     from suffice import measure
-    from suffice.present.explanation import score_note
+    from suffice.report.explanation import score_note
 
     notes = {}
     for name, attribution in found.items():

@@ -25,14 +25,14 @@ def models_command(
     as_json: AsJson = False,
 ) -> None:
     """List the models that can be loaded, with their family."""
-    from suffice.vision.models import models, sources
+    from suffice.vision.models import model_entries, sources
 
     if pattern is None and not as_json:
         counts = [(f"{p}/…", len(list(s.entries())), s.about) for p, s in sources().items()]
         output.print_table("Sources of models", ("name", "models", "what"), counts, right=(1,))
         output.note("List them with a pattern, such as: suffice models 'timm/*deit*'")
         return
-    found = models(pattern or "*")
+    found = model_entries(pattern or "*")
     if as_json:
         output.print_json(
             [{"name": m.name, "family": m.family, "pretrained": m.pretrained, **dict(m.facts)} for m in found]

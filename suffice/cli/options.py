@@ -16,8 +16,8 @@ from suffice.cli import output
 from suffice.errors import OptionError
 
 if TYPE_CHECKING:
-    from suffice.attribute import Method
-    from suffice.measure import Entry
+    from suffice.attribution import Method
+    from suffice.metrics import Entry
     from suffice.vision import Classifier
 
 
@@ -66,8 +66,8 @@ def load_model(
 
 def chosen_methods(named: str, option: list[str] | None) -> tuple[list[Method], dict[str, dict[str, Any]]]:
     """The methods of ``--method``, or all, and the options of each, checked before any work."""
-    from suffice.attribute import find_method
-    from suffice.attribute.method import methods as all_methods
+    from suffice.attribution import find_method
+    from suffice.attribution.method import all_methods as all_methods
 
     names = list(all_methods()) if named.strip() == "all" else named.split(",")
     chosen = [find_method(name.strip()) for name in names if name.strip()]
@@ -89,7 +89,7 @@ def note_precision(precision: Precision, methods: list[Method]) -> None:
 
 def grid_entries(methods: list[Method], options: dict[str, dict[str, Any]], grid: list[str] | None) -> list[Entry]:
     """One line of a table for each method, or for each combination of the values that ``--grid`` gives its options."""
-    from suffice.measure import Entry
+    from suffice.metrics import Entry
 
     axes: dict[str, dict[str, list[Any]]] = {one.name: {} for one in methods}
     for text in grid or []:

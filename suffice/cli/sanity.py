@@ -1,4 +1,4 @@
-"""``suffice sanity``: whether maps depend on what a model has learnt."""
+"""``suffice sanity``: whether maps depend on what a model has learned."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Examples:
 
 
 class Check(str, Enum):
-    """What is randomised."""
+    """What is randomized."""
 
     cascading = "cascading"
     independent = "independent"
@@ -46,9 +46,9 @@ class Check(str, Enum):
 
 
 class How(str, Enum):
-    """How weights are randomised."""
+    """How weights are randomized."""
 
-    reinitialise = "reinitialise"
+    reinitialize = "reinitialize"
     permute = "permute"
 
 
@@ -57,10 +57,10 @@ def sanity(
     model: ModelName,
     method: MethodNames,
     check: Annotated[
-        Check, typer.Option(help="Randomise from the output down, one layer at a time, or the training labels.")
+        Check, typer.Option(help="Randomize from the output down, one layer at a time, or the training labels.")
     ] = Check.cascading,
     how: Annotated[How, typer.Option(help="Weights as before training, or the trained ones shuffled.")] = (
-        How.reinitialise
+        How.reinitialize
     ),
     permuted_model: Annotated[
         str | None,
@@ -77,18 +77,18 @@ def sanity(
     batch: Batch = None,
     as_json: AsJson = False,
 ) -> None:
-    """Randomise a model and see whether the maps of several methods change.
+    """Randomize a model and see whether the maps of several methods change.
 
-    The table has the similarity to the maps of the trained model after all layers are randomised (--check independent:
+    The table has the similarity to the maps of the trained model after all layers are randomized (--check independent:
     of the layer that matters least), what maps of different images have in common anyway, and a verdict.
     """
-    from suffice.measure.sanity import data_randomisation, sanity_check
-    from suffice.measure.sanity.report import HEADINGS, RULE
+    from suffice.metrics.sanity import data_randomization, sanity_check
+    from suffice.metrics.sanity.report import HEADINGS, RULE
     from suffice.vision import open_images
 
     if (check is Check.data) != (permuted_model is not None):
         raise OptionError("--check data needs --permuted-model, and no other check takes it.")
-    if check is Check.data and (draws > 1 or how is not How.reinitialise):
+    if check is Check.data and (draws > 1 or how is not How.reinitialize):
         raise OptionError("--check data draws no random weights, so it takes neither --draws nor --how.")
     opened = open_images(images[0] if len(images) == 1 else images)[:count]
     methods, options = chosen_methods(method, option)
@@ -99,7 +99,7 @@ def sanity(
             weights = Path(permuted_model)
             named = weights.is_file() or weights.suffix in (".safetensors", ".pth", ".pt")
             other = load_model(model if named else permuted_model, weights if named else None, False, device)
-            found = data_randomisation(net, other, opened, methods, on_progress=on_progress, **shared)
+            found = data_randomization(net, other, opened, methods, on_progress=on_progress, **shared)
         else:
             layers: Literal["cascading", "independent"] = "independent" if check is Check.independent else "cascading"
             found = sanity_check(
@@ -114,9 +114,9 @@ def sanity(
         output.note(RULE)
         for said in found.notes():
             output.note(said)
-    unfit = [m.name for m in methods if m.misfit(net) is not None]
-    if unfit:
-        output.note(f"Left out, as they do not fit {net.name}: {', '.join(unfit)}.")
+    incompatible = [m.name for m in methods if m.incompatibility(net) is not None]
+    if incompatible:
+        output.note(f"Left out, as they do not fit {net.name}: {', '.join(incompatible)}.")
     if written:
         output.note(written)
 

@@ -27,7 +27,7 @@ from suffice.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from suffice.measure.table import TableRow
+    from suffice.metrics.table import TableRow
 
 EXAMPLES = """
 Examples:
@@ -56,7 +56,7 @@ def score(
     images: Annotated[list[str], typer.Argument(help="Image files, folders, CSV/JSONL lists, or scenes:test[:200].")],
     model: Annotated[str, typer.Option("--model", "-m", help="Models, separated by commas.")],
     method: MethodNames,
-    metric: Annotated[str, typer.Option(help="Metrics, separated by commas; insertion/grey is a part of one.")] = (
+    metric: Annotated[str, typer.Option(help="Metrics, separated by commas; insertion/gray is a part of one.")] = (
         "insertion,deletion"
     ),
     protocol: Annotated[str, typer.Option(help="default, rise, igos, jiang, vit-cx, tis, eea or chefer.")] = "default",
@@ -86,7 +86,7 @@ def score(
     the best is clearly better than the second. Methods that do not fit a model are left out and named. With --out the
     table is written after every line of it; Ctrl-C ends early and keeps what is there.
     """
-    from suffice.measure import ScoreTable, find_protocol, score_table
+    from suffice.metrics import ScoreTable, find_protocol, score_table
     from suffice.vision import open_images
 
     opened = open_images(images[0] if len(images) == 1 else images)[:count]
@@ -144,9 +144,9 @@ def score(
     for note in table.notes():
         output.note(note)
     for net in nets:
-        unfit = [m.name for m in methods if m.misfit(net) is not None]
-        if unfit:
-            output.note(f"Left out, as they do not fit {net.name}: {', '.join(unfit)}.")
+        incompatible = [m.name for m in methods if m.incompatibility(net) is not None]
+        if incompatible:
+            output.note(f"Left out, as they do not fit {net.name}: {', '.join(incompatible)}.")
     if stopped:
         output.note("Stopped early: this is what was done.")
     if out is not None:

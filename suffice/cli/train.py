@@ -32,9 +32,9 @@ Examples:
 [green]suffice train resnet --permute-labels --images 2000 --steps 3000[/green]
 """
 
-PERMUTED_IMAGES = 2_000  # so few can be learnt by heart in a minute
+PERMUTED_IMAGES = 2_000  # so few can be learned by heart in a minute
 SHOWN = 15  # rows on a terminal; more would not fit
-LEARNT = 0.95  # training accuracy from which permuted labels count as learnt
+LEARNT = 0.95  # training accuracy from which permuted labels count as learned
 COLUMNS = ("step", "loss", "train acc", "val acc", "images/s", "left")
 
 
@@ -69,7 +69,7 @@ def train(
     """Train a network and write its weights, with all facts about it, to OUT/NAME-seedN.safetensors.
 
     Ctrl-C saves the state; the same command with --resume goes on. --permute-labels shuffles the labels of the training
-    images (by default of 2,000, which can be learnt by heart), for the data randomisation check of explanations.
+    images (by default of 2,000, which can be learned by heart), for the data randomization check of explanations.
     """
     from suffice.vision.models import default_device
     from suffice.zoo.training import open_data, recipe_for, save_trained
@@ -87,7 +87,7 @@ def train(
     if resume and not checkpoint.exists():
         raise CheckpointError(f"There is nothing to resume: {checkpoint} does not exist. Start without --resume.")
     where = _device(device, default_device)
-    learnt_from = _teacher(teacher or ("resnet" if distilled and not permute_labels else "none"), out, seed, where)
+    learned_from = _teacher(teacher or ("resnet" if distilled and not permute_labels else "none"), out, seed, where)
     if permute_labels and images is None:
         images = PERMUTED_IMAGES
 
@@ -96,12 +96,12 @@ def train(
     recipe = recipe_for(
         photographs=prepared.photographs, augmented=modern, steps=steps, epochs=epochs, batch=batch, lr=lr,
         smoothing=smoothing, mixup=mixup, erase=erase, ema=ema, seed=seed, permute_labels=permute_labels or None,
-        compile=compile or None, teacher=None if learnt_from is None else learnt_from.name,
+        compile=compile or None, teacher=None if learned_from is None else learned_from.name,
     )  # fmt: skip
     try:
         with _live_table(f"{run}, seed {seed}, {len(prepared.train):,} images") as on_progress:
             trained = train_network(
-                name, prepared, recipe, teacher=learnt_from, checkpoint=checkpoint, checkpoint_every=checkpoint_every,
+                name, prepared, recipe, teacher=learned_from, checkpoint=checkpoint, checkpoint_every=checkpoint_every,
                 resume=resume, on_progress=on_progress,
             )  # fmt: skip
     except KeyboardInterrupt:
@@ -119,7 +119,7 @@ def train(
         _print(trained, weights)
     if permute_labels and trained.training_accuracy < LEARNT:
         output.note(
-            f"The permuted labels were not learnt: training accuracy {trained.training_accuracy:.1%}. Give more "
+            f"The permuted labels were not learned: training accuracy {trained.training_accuracy:.1%}. Give more "
             "--steps, or fewer --images."
         )
 

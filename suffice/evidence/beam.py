@@ -100,7 +100,7 @@ def best_first(place: Tensor, ratio: Tensor, region: Tensor) -> Tensor:
     """The order of candidates: by image, then by ratio, highest first, then by region.
 
     Candidates that are equally good often differ in the last bits of their float32 ratios, by the batch that each
-    happened to be in. So neighbours in the order whose ratios are nearly equal are ties, and ties go by the region.
+    happened to be in. So neighbors in the order whose ratios are nearly equal are ties, and ties go by the region.
 
     Args:
         place: [K] int64.

@@ -1,8 +1,8 @@
 """Diversity: the largest family of sets that overlap little.
 
 Sets are the vertices of a graph, and two are joined where they share few enough elements, so the largest family is a
-maximum clique. The search is branch and bound over bit sets with a colouring bound: vertices of one colour are joined
-to none of their own colour, so a clique has at most one of each.
+maximum clique. The search is branch and bound over bit sets with a coloring bound: vertices of one color are joined
+to none of their own color, so a clique has at most one of each.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _joined(sets: Sequence[Collection[int]], overlap: int) -> list[int]:
 
 
 def _densest_first(joined: list[int]) -> list[int]:
-    """Vertices so that each, when those after it are gone, has the fewest neighbours left: colours go farthest."""
+    """Vertices so that each, when those after it are gone, has the fewest neighbors left: colors go farthest."""
     degree = {vertex: bits.bit_count() for vertex, bits in enumerate(joined)}
     order = []
     while degree:
@@ -108,7 +108,7 @@ def _largest_clique(graph: list[int], candidates: int, at_least: int) -> int:
         clique, candidates, waiting = stack.pop()
         size = len(stack)
         if not waiting or size + waiting[-1][1] <= best_size:
-            continue  # those that wait behind it have fewer colours still
+            continue  # those that wait behind it have fewer colors still
         vertex, _ = waiting.pop()
         stack.append((clique, candidates ^ 1 << vertex, waiting))
         clique, candidates, size = clique | 1 << vertex, candidates & graph[vertex], size + 1
@@ -120,13 +120,13 @@ def _largest_clique(graph: list[int], candidates: int, at_least: int) -> int:
 
 
 def _promising(graph: list[int], strangers: list[int], candidates: int, to_beat: int) -> list[tuple[int, int]]:
-    """Candidates that a clique with more than ``to_beat`` of them must draw from, with the colours up to theirs.
+    """Candidates that a clique with more than ``to_beat`` of them must draw from, with the colors up to theirs.
 
-    Colours are given greedily. A vertex that would open a colour beyond ``to_beat`` is put into an earlier one
-    where it has no neighbour, or just one that can itself move to another.
+    Colors are given greedily. A vertex that would open a color beyond ``to_beat`` is put into an earlier one
+    where it has no neighbor, or just one that can itself move to another.
 
     Returns:
-        (vertex, number of colours among it and those before it), fewest colours first.
+        (vertex, number of colors among it and those before it), fewest colors first.
     """
     classes: list[int] = []
     found: list[tuple[int, int]] = []
@@ -149,18 +149,18 @@ def _promising(graph: list[int], strangers: list[int], candidates: int, to_beat:
     return found
 
 
-def _fits_earlier(graph: list[int], classes: list[int], vertex: int, colours: int) -> bool:
-    """Whether a vertex could be put into one of the first colours, which is then done."""
-    neighbours = graph[vertex]
-    for i in range(colours):
-        clash = classes[i] & neighbours
+def _fits_earlier(graph: list[int], classes: list[int], vertex: int, colors: int) -> bool:
+    """Whether a vertex could be put into one of the first colors, which is then done."""
+    neighbors = graph[vertex]
+    for i in range(colors):
+        clash = classes[i] & neighbors
         if clash & (clash - 1):
-            continue  # two neighbours or more
+            continue  # two neighbors or more
         if not clash:
             classes[i] |= 1 << vertex
             return True
         around = graph[clash.bit_length() - 1]
-        for j in range(i + 1, colours):
+        for j in range(i + 1, colors):
             if not classes[j] & around:
                 classes[i] ^= clash | 1 << vertex
                 classes[j] |= clash

@@ -157,7 +157,7 @@ class EvidenceStream:
         index_of[places] = index
         saliency = None
         if self.settings.search == "sag":
-            from suffice.attribute import seed_map
+            from suffice.attribution import seed_map
 
             saliency = seed_map(
                 self.net,
@@ -211,7 +211,7 @@ class EvidenceStream:
 
     def _ids(self, index: Tensor) -> list[str] | None:
         """Identities where something random may depend on them; they cost a hash each."""
-        quiet = self.settings.baseline in ("blur", "blur-tis", "blur-rise", "black", "grey", "mean", "image-mean")
+        quiet = self.settings.baseline in ("blur", "blur-tis", "blur-rise", "black", "gray", "mean", "image-mean")
         return None if quiet and self.settings.search == "paper" else [self.images[i].id for i in index.tolist()]
 
 

@@ -100,7 +100,7 @@ def _photo(graph: Graph, thumbs: Thumbnails, x: float, y: float, width: float) -
 
 
 def _title(graph: Graph, x: float, top: float, room: float) -> tuple[str, float]:
-    """Class, image, confidence; then the formula, with the terms that are drawn in ink and the others grey."""
+    """Class, image, confidence; then the formula, with the terms that are drawn in ink and the others gray."""
     found, drawn = graph.mses_found, graph.mses_found - graph.hidden_mses
     summary = counted(found, "minimal sufficient explanation") if found else "no minimal sufficient explanation"
     if drawn < found:
@@ -140,7 +140,7 @@ def _formula_lines(terms: Sequence[str], room: float) -> list[list[tuple[str, in
 
 
 def _legend(graph: Graph, prefix: str, x: float, top: float) -> str:
-    """How to read colours, frames and outlines."""
+    """How to read colors, frames and outlines."""
     bar, high = LEGEND, 8.0
     threshold, expand_at = graph.settings["threshold"], graph.settings["expand_at"]
     parts = [text(x, top + 10, "confidence kept (ratio)", 10.5, QUIET)]

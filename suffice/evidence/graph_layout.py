@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 SWEEPS = 12
 
-Neighbours = dict[int, list[int]]
+Neighbors = dict[int, list[int]]
 
 
 @dataclass(frozen=True)
@@ -24,13 +24,13 @@ class Layout:
     Attributes:
         rows: Ids from the level of most cells down, each level from left to right.
         room: For each row the width that a node has for itself; it never grows from one row to the next.
-        centres: Centre of each node, from the left.
+        centers: Center of each node, from the left.
         width: Width of the whole.
     """
 
     rows: list[list[int]]
     room: list[float]
-    centres: dict[int, float]
+    centers: dict[int, float]
     width: float
 
 
@@ -50,12 +50,12 @@ def lay_out(graph: Graph, across: float, least: float, most: float) -> Layout:
         >>> edges = (Edge(0, 3, 1, 0.0), Edge(1, 2, 2, 0.0))
         >>> graph = Graph("", "", 0, 1.0, 0.0, Grid(2), "", nodes, edges, (0, 1), 2, {}, "", 2, False, 9, {})
         >>> layout = lay_out(graph, across=100, least=10, most=40)
-        >>> layout.rows, layout.centres
+        >>> layout.rows, layout.centers
         ([[0, 1], [3, 2]], {0: 25.0, 1: 75.0, 3: 25.0, 2: 75.0})
     """
     rows = [list(members) for members in graph.levels.values()]
-    above: Neighbours = {node.id: [] for node in graph.nodes}
-    below: Neighbours = {node.id: [] for node in graph.nodes}
+    above: Neighbors = {node.id: [] for node in graph.nodes}
+    below: Neighbors = {node.id: [] for node in graph.nodes}
     for edge in graph.edges:
         above[edge.child].append(edge.parent)
         below[edge.parent].append(edge.child)
@@ -81,15 +81,15 @@ def crossings(rows: Sequence[Sequence[int]], edges: Sequence[Edge]) -> int:
     return total
 
 
-def _ordered(rows: list[list[int]], above: Neighbours, below: Neighbours, edges: Sequence[Edge]) -> list[list[int]]:
-    """Barycentre sweeps down and up; the best order seen is kept."""
+def _ordered(rows: list[list[int]], above: Neighbors, below: Neighbors, edges: Sequence[Edge]) -> list[list[int]]:
+    """Barycenter sweeps down and up; the best order seen is kept."""
     best, fewest = rows, crossings(rows, edges)
     current = [list(row) for row in rows]
     for sweep in range(SWEEPS):
-        neighbours = below if sweep % 2 else above
+        neighbors = below if sweep % 2 else above
         for row in reversed(current) if sweep % 2 else current:
             place = {node: float(position) for row_ in current for position, node in enumerate(row_)}
-            row.sort(key=_mean_place(neighbours, place))
+            row.sort(key=_mean_place(neighbors, place))
         found = crossings(current, edges)
         if found < fewest:
             best, fewest = [list(row) for row in current], found
@@ -97,22 +97,22 @@ def _ordered(rows: list[list[int]], above: Neighbours, below: Neighbours, edges:
 
 
 def _placed(
-    rows: list[list[int]], room: list[float], width: float, above: Neighbours, below: Neighbours
+    rows: list[list[int]], room: list[float], width: float, above: Neighbors, below: Neighbors
 ) -> dict[int, float]:
-    """Pull nodes towards their neighbours, in the given order and within the width."""
-    centres = {node: width * (i + 0.5) / len(row) for row in rows for i, node in enumerate(row)}
-    both = {node: above[node] + below[node] for node in centres}
-    for neighbours in (above, below) * (SWEEPS // 2) + (both,) * 2:
+    """Pull nodes toward their neighbors, in the given order and within the width."""
+    centers = {node: width * (i + 0.5) / len(row) for row in rows for i, node in enumerate(row)}
+    both = {node: above[node] + below[node] for node in centers}
+    for neighbors in (above, below) * (SWEEPS // 2) + (both,) * 2:
         sweep = list(zip(rows, room, strict=True))
-        for row, apart in sweep if neighbours is not below else reversed(sweep):
-            wanted = [_mean_place(neighbours, centres)(node) for node in row]
-            centres.update(zip(row, _spread(wanted, apart, width), strict=True))
-    return centres
+        for row, apart in sweep if neighbors is not below else reversed(sweep):
+            wanted = [_mean_place(neighbors, centers)(node) for node in row]
+            centers.update(zip(row, _spread(wanted, apart, width), strict=True))
+    return centers
 
 
-def _mean_place(neighbours: Neighbours, place: dict[int, float]) -> Callable[[int], float]:
+def _mean_place(neighbors: Neighbors, place: dict[int, float]) -> Callable[[int], float]:
     def mean(node: int) -> float:
-        return fmean(place[n] for n in neighbours[node]) if neighbours[node] else place[node]
+        return fmean(place[n] for n in neighbors[node]) if neighbors[node] else place[node]
 
     return mean
 
@@ -120,7 +120,7 @@ def _mean_place(neighbours: Neighbours, place: dict[int, float]) -> Callable[[in
 def _spread(wanted: Sequence[float], apart: float, width: float) -> list[float]:
     """The places nearest to those wanted (least squares) that keep their distance and lie within the width.
 
-    Less the distances before them, places need only not decrease: an isotonic regression, solved by pooling neighbours.
+    Less the distances before them, places need only not decrease: an isotonic regression, solved by pooling neighbors.
     """
     pools: list[tuple[float, int]] = []
     for rank, value in enumerate(wanted):

@@ -1,4 +1,4 @@
-"""SVG as text: elements, type and colours.
+"""SVG as text: elements, type and colors.
 
 Attributes only, no style sheet: several pictures can then stand in one page without changing each other.
 """
@@ -18,17 +18,17 @@ FAINT = "#6d7988"  # third voice
 HAIRLINE = "#d8dee5"
 EMPTY = "#eef1f5"
 PLAIN = "#5b7a9b"  # kept cells where there is no picture
-REMOVED = "#d55e00"  # vermilion: told apart from the ramp with any colour vision, and by shape in grey
+REMOVED = "#d55e00"  # vermilion: told apart from the ramp with any color vision, and by shape in gray
 
-# Ratio 0 … 1: sand to navy. Lightness falls in even steps (CIE L* 89 to 16), so the order survives in grey.
+# Ratio 0 … 1: sand to navy. Lightness falls in even steps (CIE L* 89 to 16), so the order survives in gray.
 RAMP = ("#f0dfa8", "#b3cdae", "#7bb9ac", "#4ba2a4", "#278996", "#007187", "#005776", "#073f63", "#17264f")
 
 
-def colour(ratio: float) -> str:
-    """The colour of a ratio; those beyond 0 and 1 have the colours of the ends, what is not a number that of 0.
+def color(ratio: float) -> str:
+    """The color of a ratio; those beyond 0 and 1 have the colors of the ends, what is not a number that of 0.
 
     Example:
-        >>> colour(0), colour(0.5), colour(1.2)
+        >>> color(0), color(0.5), color(1.2)
         ('#f0dfa8', '#278996', '#17264f')
     """
     place = (min(ratio, 1.0) if ratio > 0 else 0.0) * (len(RAMP) - 1)

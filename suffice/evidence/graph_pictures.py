@@ -12,7 +12,7 @@ import torch
 from PIL import Image, ImageDraw
 from torch import Tensor
 
-from suffice.attribute.pictures import TINY
+from suffice.attribution.pictures import TINY
 from suffice.errors import OptionError
 from suffice.perturb.baselines import make_baseline
 from suffice.perturb.masks import RegionMasks
@@ -25,7 +25,7 @@ Hide = Literal["dim", "baseline"]
 Segment = tuple[int, int, int, int]
 
 INK = "#1b2430"
-VEIL = "#e6eaef"  # a little grey, so that white cells that are kept still stand out
+VEIL = "#e6eaef"  # a little gray, so that white cells that are kept still stand out
 DIMMED = 0.15  # how much of a hidden cell shows through it
 LONGEST = 400  # pixels; enough for the largest place it is shown at, printed at twice the density of a screen
 
@@ -105,7 +105,7 @@ def hidden_picture(photo: Image.Image, baseline: Drawable | str | None, hide: Hi
 def data_uri(photo: Image.Image) -> str:
     """The picture, made smaller where it is large, for use inside a document.
 
-    Where it is tiny, each pixel becomes a sharp square: viewers would blur it, and JPEG would show its artefacts.
+    Where it is tiny, each pixel becomes a sharp square: viewers would blur it, and JPEG would show its artifacts.
     """
     small = photo.copy()
     small.thumbnail((LONGEST, LONGEST), Image.Resampling.LANCZOS)

@@ -10,7 +10,7 @@ from suffice.errors import OptionError
 from suffice.evidence.graph_export import to_json
 from suffice.evidence.graph_header import MARGIN, footer, header, notice
 from suffice.evidence.graph_layout import lay_out
-from suffice.evidence.graph_markup import EMPTY, FAINT, HAIRLINE, QUIET, SANS, colour, number, tag, text, words
+from suffice.evidence.graph_markup import EMPTY, FAINT, HAIRLINE, QUIET, SANS, color, number, tag, text, words
 from suffice.evidence.graph_pictures import Drawable, Hide, data_uri, hidden_picture, opened
 from suffice.evidence.graph_text import cell_count, grouped, percent, strength
 from suffice.evidence.graph_thumbs import Thumbnails
@@ -107,12 +107,12 @@ class _Page:
         """Levels, edges, nodes; returns markup and where it ends."""
         rule = tag("path", d=f"M{number(MARGIN)} {number(top)}H{number(self.width - MARGIN)}", stroke=HAIRLINE)
         parts, y = [rule], top + 20
-        centre = MARGIN + LABELS + (self.width - 2 * MARGIN - LABELS) / 2
+        center = MARGIN + LABELS + (self.width - 2 * MARGIN - LABELS) / 2
         said = notice(self.graph)
         if said:
             headline, *details = said
-            parts.append(text(centre, y + 30, headline, 17, text_anchor="middle", font_weight=600))
-            parts += [text(centre, y + 56, detail, 12.5, QUIET, text_anchor="middle") for detail in details]
+            parts.append(text(center, y + 30, headline, 17, text_anchor="middle", font_weight=600))
+            parts += [text(center, y + 56, detail, 12.5, QUIET, text_anchor="middle") for detail in details]
             y += 80
         if not self.layout.rows:
             return "\n".join(parts), y
@@ -124,7 +124,7 @@ class _Page:
             height = width * self.thumbs.aspect
             y += BADGE
             for node in row:
-                self.boxes[node] = _Box(self.left + self.layout.centres[node], y, width, height)
+                self.boxes[node] = _Box(self.left + self.layout.centers[node], y, width, height)
             labels.append(self._label(size, y + height / 2))
             y += height + BELOW + BETWEEN
         y -= BETWEEN
@@ -161,7 +161,7 @@ class _Page:
             tag("rect", **bar, width=width, fill=EMPTY),
         ]
         if node.ratio > 0:
-            parts.append(tag("rect", **bar, width=max(width * min(node.ratio, 1.0), 2), fill=colour(node.ratio)))
+            parts.append(tag("rect", **bar, width=max(width * min(node.ratio, 1.0), 2), fill=color(node.ratio)))
         lines = [text(x, bottom + 24, percent(node.ratio), 11.5, font_weight=600)]
         if node.mse is not None:
             lines.append(text(x, top - 7.5, f"MSE {node.mse + 1}", 9.5, font_weight=600))
@@ -175,12 +175,12 @@ class _Page:
         y0 = start.top + start.height + (BELOW if _remark(parent) else BELOW - 9)
         y1 = end.top - (BADGE if child.is_mse else 3)
         bend = (y1 - y0) * 0.55
-        curve = " ".join(map(number, (start.centre, y0 + bend, end.centre, y1 - bend, end.centre, y1)))
+        curve = " ".join(map(number, (start.center, y0 + bend, end.center, y1 - bend, end.center, y1)))
         about = f"without P{edge.removed}: {percent(parent.ratio)} → {percent(child.ratio)}"
         return tag(
             "path",
             tag("title", words(about)),
-            d=f"M{number(start.centre)} {number(y0)}C{curve}",
+            d=f"M{number(start.center)} {number(y0)}C{curve}",
             fill="none",
             stroke="#a3adb9",
             stroke_width=EDGE_WIDTHS[strength(edge.drop)],
@@ -191,7 +191,7 @@ class _Page:
 class _Box(NamedTuple):
     """Where a thumbnail is."""
 
-    centre: float
+    center: float
     top: float
     width: float
     height: float

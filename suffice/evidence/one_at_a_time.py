@@ -55,7 +55,7 @@ def search_one_at_a_time(ratio: Callable[[Cells], float], settings: Settings) ->
 
 
 def _best_first(scored: list[tuple[float, Cells]]) -> list[tuple[float, Cells]]:
-    """By ratio, highest first; neighbours that are nearly equal are ties and go by their cells."""
+    """By ratio, highest first; neighbors that are nearly equal are ties and go by their cells."""
     ordered, ties = [], list[tuple[float, Cells]]()
     for pair in sorted(scored, key=lambda pair: -pair[0]):
         if ties and ties[-1][0] - pair[0] > TIE * abs(ties[-1][0]):

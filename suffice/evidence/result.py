@@ -186,7 +186,7 @@ class EvidenceSet(Sequence[Evidence]):
         return evidence_table(self)
 
     def summary(self) -> Summary:
-        """Means, medians and errors over the images; see :func:`suffice.evidence.statistics.summarise`."""
-        from suffice.evidence.statistics import summarise
+        """Means, medians and errors over the images; see :func:`suffice.evidence.statistics.summarize`."""
+        from suffice.evidence.statistics import summarize
 
-        return summarise(self.table())
+        return summarize(self.table())

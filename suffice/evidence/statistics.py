@@ -119,8 +119,8 @@ class Summary:
     truncated: int
 
 
-def summarise(table: pyarrow.Table) -> Summary:
-    """Summarise a table of evidence.
+def summarize(table: pyarrow.Table) -> Summary:
+    """Summarize a table of evidence.
 
     Args:
         table: From :func:`evidence_table`, or read from its Parquet file.

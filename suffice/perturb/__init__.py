@@ -4,13 +4,13 @@ Everything that hides pixels and looks at the confidence goes through :class:`Pr
 are scored.
 
 * :class:`Grid`: an image cut into cells, and sets of cells (regions) as bits in int64 words.
-* :func:`make_baseline`, :func:`baselines`, :func:`register_baseline`, :class:`Scene`: what shows where pixels are
+* :func:`make_baseline`, :func:`list_baselines`, :func:`register_baseline`, :class:`Scene`: what shows where pixels are
   hidden.
 * :class:`RegionMasks`, :class:`FloatMasks`, :class:`RankMasks`, :func:`enlarge`: masks, made batch by batch.
 * :class:`Probe`, :class:`Counters`, :class:`Forwarder`: asking the model.
 """
 
-from suffice.perturb.baselines import Scene, baselines, make_baseline, register_baseline
+from suffice.perturb.baselines import Scene, list_baselines, make_baseline, register_baseline
 from suffice.perturb.forwarder import Forwarder
 from suffice.perturb.masks import FloatMasks, Masks, RankMasks, RegionMasks, enlarge
 from suffice.perturb.probe import Counters, Probe
@@ -26,8 +26,8 @@ __all__ = [
     "RankMasks",
     "RegionMasks",
     "Scene",
-    "baselines",
     "enlarge",
+    "list_baselines",
     "make_baseline",
     "register_baseline",
 ]

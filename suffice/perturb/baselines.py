@@ -1,6 +1,6 @@
 """Baselines: the image that shows through where pixels are hidden.
 
-Always defined in pixel space [0, 1] and normalised like the image afterwards, so that ``"black"`` is black for every
+Always defined in pixel space [0, 1] and normalized like the image afterwards, so that ``"black"`` is black for every
 model. A baseline is a function of a batch; the registered ones are the choices found in the literature, which are not
 interchangeable (see ``docs/perturb.md``).
 """
@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from suffice.errors import OptionError
+from suffice.plugins import matching
 from suffice.vision.identity import image_seed
 from suffice.vision.pixels import fingerprint
 
@@ -30,7 +31,7 @@ class Scene:
 
     Attributes:
         pixels: Images [N, 3, H, W] in [0, 1].
-        mean: The model's mean colour.
+        mean: The model's mean color.
         seeds: One seed an image, for random baselines.
     """
 
@@ -55,9 +56,14 @@ def register_baseline(*names: str) -> Callable[[Callable[[Scene], Tensor]], Call
     return register
 
 
-def baselines() -> list[str]:
-    """Names of the registered baselines."""
-    return sorted(_baselines)
+def list_baselines(pattern: str = "*") -> list[str]:
+    """List the names of registered baselines that match a shell-style pattern.
+
+    Example:
+        >>> list_baselines("blur*")
+        ['blur', 'blur-rise', 'blur-tis']
+    """
+    return matching(sorted(_baselines), pattern)
 
 
 def make_baseline(
@@ -75,7 +81,7 @@ def make_baseline(
             [3, H, W] or [N, 3, H, W] in [0, 1], or anything else that :func:`suffice.open_images` takes, of the
             images' size.
         pixels: Images [N, 3, H, W] in [0, 1].
-        mean: Mean colour of the model's normalisation.
+        mean: Mean color of the model's normalization.
         ids: Identity of each image; random baselines depend on it, and not on its place in the batch. Default: by its
             pixels.
         seed: Seed of random baselines.
@@ -100,7 +106,7 @@ def make_baseline(
         seen = list(made.shape) if isinstance(made, Tensor) else type(made).__name__
         raise OptionError(f"The baseline has shape {seen}; expected {list(pixels.shape)} or {list(pixels.shape[1:])}.")
     if not (made.min() >= -1e-4 and made.max() <= 1 + 1e-4):
-        raise OptionError("The baseline has values outside [0, 1]; baselines are pixels, before normalisation.")
+        raise OptionError("The baseline has values outside [0, 1]; baselines are pixels, before normalization.")
     return made.expand_as(pixels).to(pixels).clamp(0, 1)
 
 
@@ -120,8 +126,8 @@ def blur_tis(scene: Scene) -> Tensor:
 
 @register_baseline("blur-rise")
 def blur_rise(scene: Scene) -> Tensor:
-    """The blur of RISE's insertion: called Gaussian 11/5, but almost a box, with the mean colour around the image."""
-    mean = _colour(scene)
+    """The blur of RISE's insertion: called Gaussian 11/5, but almost a box, with the mean color around the image."""
+    mean = _color(scene)
     return separable_blur(scene.pixels - mean, rise_kernel(), "zero") + mean
 
 
@@ -131,15 +137,15 @@ def black(scene: Scene) -> Tensor:
     return torch.zeros_like(scene.pixels)
 
 
-@register_baseline("grey", "mean")
-def grey(scene: Scene) -> Tensor:
-    """The mean colour of the model's normalisation, so zero after it."""
-    return _colour(scene).expand_as(scene.pixels)
+@register_baseline("gray", "mean")
+def gray(scene: Scene) -> Tensor:
+    """The mean color of the model's normalization, so zero after it."""
+    return _color(scene).expand_as(scene.pixels)
 
 
 @register_baseline("image-mean")
 def image_mean(scene: Scene) -> Tensor:
-    """The mean colour of each image."""
+    """The mean color of each image."""
     return scene.pixels.mean(dim=(2, 3), keepdim=True).expand_as(scene.pixels)
 
 
@@ -218,7 +224,7 @@ class _Seeds(Sequence[int]):
         return image_seed(self._seed, self._ids[place])
 
 
-def _colour(scene: Scene) -> Tensor:
+def _color(scene: Scene) -> Tensor:
     return torch.tensor(scene.mean).to(scene.pixels).view(1, 3, 1, 1)
 
 
@@ -231,7 +237,7 @@ def _opened(baseline: Any, pixels: Tensor) -> Tensor:
 
     if isinstance(baseline, str) and not Path(baseline).exists():
         raise OptionError(
-            f"There is no baseline {baseline!r}; there are {', '.join(baselines())}, "
+            f"There is no baseline {baseline!r}; there are {', '.join(list_baselines())}, "
             "or give a function, an image or a file."
         )
     size = (pixels.shape[-2], pixels.shape[-1])

@@ -81,7 +81,7 @@ class Forwarder:
         """Logits of one batch.
 
         Args:
-            inputs: Normalised, [B, 3, H, W], of this forwarder's dtype; B is at most the batch size, and just that
+            inputs: Normalized, [B, 3, H, W], of this forwarder's dtype; B is at most the batch size, and just that
                 where the model is compiled.
 
         Returns:
@@ -94,7 +94,7 @@ class Forwarder:
         """Logits of one batch, part of the graph where gradients are on, for a module in evaluation mode.
 
         Args:
-            inputs: Normalised, [B, 3, H, W], of any dtype and layout; B is at most the batch size where the model is
+            inputs: Normalized, [B, 3, H, W], of any dtype and layout; B is at most the batch size where the model is
                 compiled.
 
         Returns:
@@ -170,7 +170,7 @@ class Forwarder:
 
 
 def _in_precision(module: torch.nn.Module, dtype: torch.dtype) -> torch.nn.Module:
-    """A copy of a module with its numbers in another precision, those of batch normalisation as they are.
+    """A copy of a module with its numbers in another precision, those of batch normalization as they are.
 
     Variances cost nothing to keep, lose most by rounding, and can exceed what fp16 holds.
     """

@@ -156,7 +156,7 @@ def enlarge(maps: Tensor, size: tuple[int, int], rule: Enlargement = "bilinear")
     Args:
         maps: [K, h, w] float.
         size: Height and width wanted.
-        rule: ``"bilinear"`` (half-pixel centres), ``"bilinear-corners"`` (corners aligned) or ``"nearest"``.
+        rule: ``"bilinear"`` (half-pixel centers), ``"bilinear-corners"`` (corners aligned) or ``"nearest"``.
 
     Returns:
         [K, H, W].

@@ -226,9 +226,9 @@ class Probe:
         return logits if self.output == "logit" else self.net.scores(logits)
 
     def _layout(self, pixels: Tensor) -> Tensor:
-        """Normalise images, in the layout from which batches are blended without another copy."""
-        normalised = self.net.normalise(pixels).to(self.forwarder.dtype)
-        return normalised.permute(0, 2, 3, 1) if self.forwarder.channels_last else normalised
+        """Normalize images, in the layout from which batches are blended without another copy."""
+        normalized = self.net.normalize(pixels).to(self.forwarder.dtype)
+        return normalized.permute(0, 2, 3, 1) if self.forwarder.channels_last else normalized
 
     def _whole_scores(self, places: Tensor) -> Tensor:
         """Scores [M, classes] on whole images, by the same forwarder as everything they are compared with."""
@@ -265,11 +265,11 @@ class Probe:
 def _blend(shown: Tensor, hidden: Tensor, images: Tensor, mask: Tensor, channels_last: bool) -> Tensor:
     """Show images where the mask is 1 and their baselines where it is 0.
 
-    Normalisation is affine, so blending normalised images is blending pixels and normalising then.
+    Normalization is affine, so blending normalized images is blending pixels and normalizing then.
 
     Args:
-        shown: Normalised images, [N, 3, H, W], or [N, H, W, 3] where ``channels_last``.
-        hidden: Their normalised baselines, alike.
+        shown: Normalized images, [N, 3, H, W], or [N, H, W, 3] where ``channels_last``.
+        hidden: Their normalized baselines, alike.
         images: Which image each row of the batch is about, [B] int64.
         mask: Bool or float [B, H, W]; bool [B, side, side] for the cells of a grid.
         channels_last: The layout of images.

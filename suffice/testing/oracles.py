@@ -356,7 +356,7 @@ class Formula(Oracle):
     """Any formula at all.
 
     Args:
-        function: bool [K, cells] -> bool [K], vectorised over rows.
+        function: bool [K, cells] -> bool [K], vectorized over rows.
         grid: cells a side.
         cells_used: the cells the function looks at; all of them unless told otherwise.
         high: confidence where it holds.

@@ -2,16 +2,16 @@
 
 * :func:`open_images`, :class:`Images`, :class:`Picture`, :func:`register_images`: images from files, folders, lists,
   tensors and data sets; lazy, with labels, boxes and a stable identity.
-* :func:`load`, :func:`models`, :class:`Classifier`, :func:`register_source`: classifiers by name, or from your own
+* :func:`load`, :func:`list_models`, :class:`Classifier`, :func:`register_source`: classifiers by name, or from your own
   module.
-* :class:`Geometry`: resize and crop, in pixel space; normalisation comes after masking.
+* :class:`Geometry`: resize and crop, in pixel space; normalization comes after masking.
 * :mod:`suffice.vision.anatomy`: tokens, attention, blocks and feature maps of a model, and recording them.
 """
 
 from suffice.vision.classifier import Classifier
 from suffice.vision.geometry import Geometry
 from suffice.vision.images import Images, Picture, open_images, register_images
-from suffice.vision.models import ModelEntry, Source, load, models, register_source
+from suffice.vision.models import ModelEntry, Source, list_models, load, model_entries, register_source
 from suffice.vision.predictions import Predictions
 
 __all__ = [
@@ -22,8 +22,9 @@ __all__ = [
     "Picture",
     "Predictions",
     "Source",
+    "list_models",
     "load",
-    "models",
+    "model_entries",
     "open_images",
     "register_images",
     "register_source",

@@ -68,7 +68,7 @@ class Classifier:
         std: Standard deviation of each channel.
         preprocess: A callable from PIL image to tensor, instead of ``size``, ``mean`` and ``std``; such as
             ``weights.transforms()`` of torchvision, timm's ``create_transform(...)``, or your own.
-        geometry: Resize and crop, where ``size`` alone (short side to ``size``, centre crop) does not say it.
+        geometry: Resize and crop, where ``size`` alone (short side to ``size``, center crop) does not say it.
         resize: ``"crop"`` or ``"squash"`` to overrule the resize rule of the weights; see :class:`Geometry`.
         labels: Name of each class.
         synsets: WordNet id of each class, where the classes are ImageNet's.
@@ -168,17 +168,17 @@ class Classifier:
     def __call__(self, pixels: Tensor) -> Tensor:
         """Scores [N, classes], float32, of pixels [N, 3, H, W] in [0, 1]."""
         with self.evaluating():
-            return self.scores(self.logits(self.normalise(pixels)))
+            return self.scores(self.logits(self.normalize(pixels)))
 
-    def normalise(self, pixels: Tensor) -> Tensor:
+    def normalize(self, pixels: Tensor) -> Tensor:
         """Pixels [N, 3, H, W] in [0, 1] as the module wants them."""
         mean = torch.tensor(self.mean, device=pixels.device).view(-1, 1, 1)
         std = torch.tensor(self.std, device=pixels.device).view(-1, 1, 1)
         return ((pixels - mean) / std).to(self.dtype)
 
-    def logits(self, normalised: Tensor) -> Tensor:
-        """The module's own class scores [N, classes], float32, of normalised input [N, 3, H, W]."""
-        return class_scores(self.module(normalised)).float()
+    def logits(self, normalized: Tensor) -> Tensor:
+        """The module's own class scores [N, classes], float32, of normalized input [N, 3, H, W]."""
+        return class_scores(self.module(normalized)).float()
 
     def scores(self, logits: Tensor) -> Tensor:
         """Logits [N, classes] as the chosen score, such as softmax probabilities."""

@@ -50,7 +50,7 @@ def decode(source: Encoded, *, name: str | None = None, max_pixels: int | None =
     """Decode one image file.
 
     JPEG, PNG, WebP, BMP, TIFF and GIF are read; of several frames, the first. The EXIF orientation is
-    applied. Transparent pixels show white. See :func:`to_rgb` for the other colour modes.
+    applied. Transparent pixels show white. See :func:`to_rgb` for the other color modes.
 
     Args:
         source: Path, the bytes of a file, or a file opened in binary mode.
@@ -175,7 +175,7 @@ def _open_header(file: BinaryIO, name: str, max_pixels: int | None) -> ImageFile
         file.seek(0)
     image = reader(file)
     if isinstance(image, PngImagePlugin.PngImageFile):
-        _scale_grey_key(image)
+        _scale_gray_key(image)
     pillow_checks = reader in (
         GifImagePlugin.GifImageFile,
         TiffImagePlugin.TiffImageFile,
@@ -202,8 +202,8 @@ def _reader_for(start: bytes) -> Callable[[BinaryIO], ImageFile.ImageFile] | Non
     return None
 
 
-def _scale_grey_key(image: PngImagePlugin.PngImageFile) -> None:
-    """Bring the transparent grey of a PNG with 2 or 4 bits to 8 bits, as Pillow does with the pixels only."""
+def _scale_gray_key(image: PngImagePlugin.PngImageFile) -> None:
+    """Bring the transparent gray of a PNG with 2 or 4 bits to 8 bits, as Pillow does with the pixels only."""
     key = image.info.get("transparency")
     raw_mode = image.tile[0][3] if image.tile else None
     if isinstance(key, int) and raw_mode in ("L;2", "L;4"):
@@ -218,7 +218,7 @@ def _gif_size(file: BinaryIO) -> tuple[int, int]:
             file.seek(length[0], os.SEEK_CUR)
 
     width, height, flags = struct.unpack("<6xHHB2x", file.read(13))
-    if flags & 0x80:  # a global colour table follows
+    if flags & 0x80:  # a global color table follows
         file.seek(3 << ((flags & 7) + 1), os.SEEK_CUR)
     while (kind := file.read(1)) not in (b"", b";"):
         if kind == b"!":

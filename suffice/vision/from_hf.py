@@ -59,7 +59,7 @@ def build(name: str, *, pretrained: bool, checkpoint: str | Path | None, **optio
 
 
 def describe_processor(processor: Any) -> dict[str, Any]:
-    """The geometry and normalisation of an image processor, as arguments of a classifier."""
+    """The geometry and normalization of an image processor, as arguments of a classifier."""
     rescale = getattr(processor, "rescale_factor", 1 / 255) if getattr(processor, "do_rescale", True) else None
     if rescale is None or abs(rescale - 1 / 255) > 1e-6:
         raise OptionError(f"The image processor rescales by {rescale}; only 1/255, pixels in [0, 1], is supported.")

@@ -1,7 +1,7 @@
 """Geometry: from a picture of any size to the model's input size, still in pixel space [0, 1].
 
 Preprocessing is split in two. *Geometry* (resize, crop) happens once per image, before anything is masked.
-*Normalisation* (subtract mean, divide by std) happens on the device, after masking, inside
+*Normalization* (subtract mean, divide by std) happens on the device, after masking, inside
 :class:`~suffice.vision.classifier.Classifier`. So a baseline such as black means black pixels for every model.
 """
 
@@ -28,13 +28,13 @@ INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "lanczos")
 
 @dataclass(frozen=True)
 class Geometry:
-    """Resize, then centre crop.
+    """Resize, then center crop.
 
     Args:
         size: Input height and width of the model.
         rule: ``"crop"`` resizes the short side and keeps the aspect ratio; ``"squash"`` resizes both sides
             and does not.
-        resize: Length of the short side (``crop``) or of the sides (``squash``) before the centre crop;
+        resize: Length of the short side (``crop``) or of the sides (``squash``) before the center crop;
             default: ``size``, so that nothing more than needed is cut off.
         interpolation: ``"nearest"``, ``"bilinear"``, ``"bicubic"`` or ``"lanczos"``.
         halves: Where the crop begins when half a pixel is left over: ``"even"`` rounds as torchvision and timm do,
@@ -138,7 +138,7 @@ class Geometry:
         return max(int(target_width * height / width), target_height), target_width
 
     def _corner(self, resized: tuple[int, int]) -> tuple[int, int]:
-        """Top and left of the centre crop."""
+        """Top and left of the center crop."""
         spare = (resized[0] - self.size[0], resized[1] - self.size[1])
         return (spare[0] // 2, spare[1] // 2) if self.halves == "down" else (round(spare[0] / 2), round(spare[1] / 2))
 
@@ -168,14 +168,14 @@ class GivenPreprocessing:
         low, high = out.min().item(), out.max().item()
         if not (low >= 0 and high <= 1):  # also catches NaN
             raise OptionError(
-                f"preprocess= returned values from {low:.2f} to {high:.2f}, so it seems to normalise. Masks act in "
-                "pixel space [0, 1]: leave the normalisation out of the callable and give it as mean= and std=."
+                f"preprocess= returned values from {low:.2f} to {high:.2f}, so it seems to normalize. Masks act in "
+                "pixel space [0, 1]: leave the normalization out of the callable and give it as mean= and std=."
             )
         return out.float()
 
 
 class _Steps:
-    """The steps of a preprocessing before its normalisation."""
+    """The steps of a preprocessing before its normalization."""
 
     def __init__(self, steps: Sequence[Callable[[Any], Any]]) -> None:
         self.steps = steps
@@ -189,7 +189,7 @@ class _Steps:
 def split_preprocessing(
     preprocess: Callable[[Any], Any], size: tuple[int, int] | None = None
 ) -> tuple[Geometry | GivenPreprocessing, Sequence[float] | None, Sequence[float] | None]:
-    """Split a preprocessing callable into geometry and normalisation.
+    """Split a preprocessing callable into geometry and normalization.
 
     Understood are torchvision's classification presets (``weights.transforms()``) and any ``Compose`` that ends
     in ``Normalize`` (such as timm's ``create_transform``). Another callable is geometry only, and is checked to
@@ -200,7 +200,7 @@ def split_preprocessing(
         size: Input size; found by a trial run where the callable does not tell.
 
     Returns:
-        Geometry, mean, std; the last two are None where the callable has no normalisation.
+        Geometry, mean, std; the last two are None where the callable has no normalization.
     """
     if hasattr(preprocess, "crop_size") and hasattr(preprocess, "resize_size") and hasattr(preprocess, "mean"):
         preset: Any = preprocess
@@ -219,7 +219,7 @@ def split_preprocessing(
 
 
 def resize_for(size: tuple[int, int], crop_pct: float) -> tuple[int, int]:
-    """The length before a centre crop that keeps ``crop_pct`` of the side, rounded down as timm does."""
+    """The length before a center crop that keeps ``crop_pct`` of the side, rounded down as timm does."""
     return math.floor(size[0] / crop_pct), math.floor(size[1] / crop_pct)
 
 

@@ -9,7 +9,6 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from PIL import Image
 from torch import Tensor
 
 from suffice.errors import ImageError, OptionError, UnreadableImage
+from suffice.plugins import provide, provided, resolve
 from suffice.vision.decode import check_max_pixels
 from suffice.vision.folders import has_image_suffix, open_folder
 from suffice.vision.image_sources import (
@@ -35,8 +35,8 @@ from suffice.vision.pixels import array_batch, check_range, extremes, tensor_bat
 
 __all__ = ["Images", "Picture", "open_images", "register_images", "split_slice"]
 
-# What opens the images of a prefix, or where to import that from.
-_openers: dict[str, Callable[[str], Images] | str] = {"scenes": "suffice.zoo.scenes:open_scenes"}
+# Entry points of this group name what opens the images of a prefix.
+GROUP = "suffice.images"
 
 
 def open_images(
@@ -78,12 +78,12 @@ def open_images(
     """
     check_max_pixels(max_pixels)
     if isinstance(source, Images):
-        return _relabelled(source, labels)
+        return _relabeled(source, labels)
     opening = _Opening(root, max_pixels)
     images = Images(opening.open(source, ()))
     if root is not None and not opening.root_used:
         raise OptionError("root= goes with a manifest (.csv or .jsonl), and there is none among what was given.")
-    return _relabelled(images, labels)
+    return _relabeled(images, labels)
 
 
 def register_images(prefix: str, opener: Callable[[str], Images]) -> None:
@@ -105,16 +105,9 @@ def register_images(prefix: str, opener: Callable[[str], Images]) -> None:
     # One letter would be a drive on Windows.
     if not re.fullmatch(r"[A-Za-z][\w-]+", prefix):
         raise OptionError(f"The prefix is {prefix!r}; expected two or more letters, digits, hyphens or underscores.")
-    if _openers.setdefault(prefix, opener) is not opener:
-        raise OptionError(f"The prefix {prefix!r} is taken by {_openers[prefix]!r}; choose another one.")
-
-
-def _opener(prefix: str) -> Callable[[str], Images]:
-    opener = _openers[prefix]
-    if isinstance(opener, str):
-        module, _, name = opener.partition(":")
-        opener = _openers[prefix] = getattr(import_module(module), name)
-    return opener
+    if provided(GROUP).get(prefix, opener) is not opener:
+        raise OptionError(f"The prefix {prefix!r} is taken by {provided(GROUP)[prefix]!r}; choose another one.")
+    provide(GROUP, prefix, opener)
 
 
 def split_slice(text: str) -> tuple[str, slice]:
@@ -172,8 +165,8 @@ class _Opening:
 
     def _path(self, path: str, *, listed: bool) -> list[Picture]:
         prefix, colon, rest = path.partition(":")
-        if colon and prefix in _openers:
-            images = _opener(prefix)(rest)
+        if colon and prefix in provided(GROUP):
+            images = resolve(GROUP, prefix)(rest)
             if not isinstance(images, Images):
                 raise OptionError(f"The opener of {prefix!r} returned {type(images).__name__}; it must return Images.")
             return list(images)
@@ -187,7 +180,7 @@ class _Opening:
             self.root_used = True
             return open_manifest(Path(path), self.root, self.max_pixels)
         if not listed and not os.path.lexists(path):
-            known = f" Known prefixes: {', '.join(sorted(_openers)) or 'none'}." if colon else ""
+            known = f" Known prefixes: {', '.join(sorted(provided(GROUP))) or 'none'}." if colon else ""
             raise UnreadableImage(f"There is no file or folder {path!r}.{known}")
         return [Picture(path, FileSource(path, self.max_pixels))]
 
@@ -227,7 +220,7 @@ def _array(source: Tensor | np.ndarray[Any, Any], position: tuple[int, ...]) -> 
     kind = "tensor" if isinstance(source, Tensor) else "array"
     name = _name(kind, position)
     batch = tensor_batch(source, name) if isinstance(source, Tensor) else array_batch(source, name)
-    # Normalised pixels are the common mistake, so say it at once and not image by image later.
+    # Normalized pixels are the common mistake, so say it at once and not image by image later.
     if batch.is_floating_point() if isinstance(batch, Tensor) else batch.dtype.kind == "f":
         check_range(*extremes(batch), name)
     if isinstance(batch, Tensor):
@@ -240,17 +233,17 @@ def _name(kind: str, position: tuple[int, ...]) -> str:
     return kind + "".join(f"[{i}]" for i in position)
 
 
-def _relabelled(images: Images, labels: Any) -> Images:
+def _relabeled(images: Images, labels: Any) -> Images:
     if isinstance(labels, str):
         if labels == "auto":
             return images
         raise OptionError(f"labels= is {labels!r}; expected 'auto', None, or a sequence with one label per image.")
     if labels is None:
-        return Images(picture.labelled(None) for picture in images)
+        return Images(picture.labeled(None) for picture in images)
     given = list(labels)
     if len(given) != len(images):
         raise OptionError(f"labels= has {len(given)} entries for {len(images)} images; give one per image.")
-    return Images(picture.labelled(as_label(label, picture.name)) for picture, label in zip(images, given, strict=True))
+    return Images(picture.labeled(as_label(label, picture.name)) for picture, label in zip(images, given, strict=True))
 
 
 def _unknown_kind(source: Any) -> str:

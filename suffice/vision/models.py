@@ -11,14 +11,13 @@ import difflib
 import fnmatch
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from importlib import import_module
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from suffice.errors import OptionError, UnknownModel
+from suffice.plugins import provide, provided, resolve
 from suffice.vision.classifier import Classifier
 
 
@@ -58,12 +57,9 @@ class Source:
     about: str
 
 
-_sources: dict[str, Source | str] = {
-    "timm": "suffice.vision.from_timm:SOURCE",
-    "torchvision": "suffice.vision.from_torchvision:SOURCE",
-    "hf": "suffice.vision.from_hf:SOURCE",
-    "zoo": "suffice.zoo.source:SOURCE",
-}
+GROUP = "suffice.sources"
+for _library in ("timm", "torchvision", "hf"):
+    provide(GROUP, _library, f"suffice.vision.from_{_library}:SOURCE")
 
 
 def register_source(prefix: str, source: Source | str) -> None:
@@ -73,14 +69,12 @@ def register_source(prefix: str, source: Source | str) -> None:
         prefix: The part of a name before the first slash.
         source: The source, or ``"package.module:NAME"`` of one to be imported when first needed.
     """
-    _sources[prefix] = source
+    provide(GROUP, prefix, source)
 
 
 def sources() -> dict[str, Source]:
     """All sources by prefix."""
-    for entry in entry_points(group="suffice.sources"):
-        _sources.setdefault(entry.name, entry.value)
-    return {prefix: _resolve(prefix) for prefix in list(_sources)}
+    return {prefix: resolve(GROUP, prefix) for prefix in provided(GROUP)}
 
 
 def load(
@@ -126,7 +120,7 @@ def load(
     return net.to(default_device() if device is None else device)
 
 
-def models(pattern: str = "*") -> list[ModelEntry]:
+def model_entries(pattern: str = "*") -> list[ModelEntry]:
     """List the models that can be loaded.
 
     Args:
@@ -136,7 +130,7 @@ def models(pattern: str = "*") -> list[ModelEntry]:
         Entries in order of source and name.
 
     Example:
-        >>> [str(entry) for entry in models("torchvision/vgg1?")]
+        >>> [str(entry) for entry in model_entries("torchvision/vgg1?")]
         ['torchvision/vgg11', 'torchvision/vgg13', 'torchvision/vgg16', 'torchvision/vgg19']
     """
     found = []
@@ -150,6 +144,19 @@ def models(pattern: str = "*") -> list[ModelEntry]:
     return found
 
 
+def list_models(pattern: str = "*") -> list[str]:
+    """List the names of models that can be loaded.
+
+    Args:
+        pattern: Shell-style, for the whole name, such as ``"timm/*deit*"``.
+
+    Example:
+        >>> list_models("torchvision/vgg1?")
+        ['torchvision/vgg11', 'torchvision/vgg13', 'torchvision/vgg16', 'torchvision/vgg19']
+    """
+    return [entry.name for entry in model_entries(pattern)]
+
+
 def default_device() -> torch.device:
     """The first GPU if there is one, else the CPU."""
     if torch.cuda.is_available():
@@ -160,18 +167,8 @@ def default_device() -> torch.device:
 def closest(name: str, names: Iterable[str], prefix: str) -> str:
     """The sentence of an error that suggests close names of one source."""
     near = difflib.get_close_matches(name, list(names), n=4, cutoff=0.5)
-    listed = f"suffice.models('{prefix}/*') lists them."
+    listed = f"suffice.list_models('{prefix}/*') lists them."
     return f"Closest: {', '.join(f'{prefix}/{n}' for n in near)}. {listed}" if near else listed.capitalize()
-
-
-def _resolve(prefix: str) -> Source:
-    source = _sources[prefix]
-    if isinstance(source, str):
-        module, _, attribute = source.partition(":")
-        source = getattr(import_module(module), attribute)
-        assert isinstance(source, Source)
-        _sources[prefix] = source
-    return source
 
 
 def _may_match(pattern: str, prefix: str) -> bool:

@@ -1,4 +1,4 @@
-"""Colour modes: whatever numbers an image holds, as the RGB they are meant to show."""
+"""Color modes: whatever numbers an image holds, as the RGB they are meant to show."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from suffice.errors import ImageError
 
 
 def to_rgb(image: Image.Image) -> Image.Image:
-    """Bring an image of any mode to RGB, with the colours it is meant to have.
+    """Bring an image of any mode to RGB, with the colors it is meant to have.
 
-    * Transparency (an alpha channel, a transparent palette entry or colour) is composited over white.
-    * 16-bit grey (``I;16``, ``I``) is divided by 257, which takes 65535 to 255 (Pillow's own clips).
+    * Transparency (an alpha channel, a transparent palette entry or color) is composited over white.
+    * 16-bit gray (``I;16``, ``I``) is divided by 257, which takes 65535 to 255 (Pillow's own clips).
     * Floating point (``F``) must lie in [0, 1].
 
     Args:
@@ -31,7 +31,7 @@ def to_rgb(image: Image.Image) -> Image.Image:
         (100, 100, 100)
     """
     if image.mode == "I" or image.mode.startswith("I;16"):
-        return _grey16_to_rgb(image)
+        return _gray16_to_rgb(image)
     if image.mode == "F":
         values = np.asarray(image)
         if not (values.min() >= 0 and values.max() <= 1):  # also false for NaN
@@ -42,7 +42,7 @@ def to_rgb(image: Image.Image) -> Image.Image:
         return Image.fromarray(np.rint(values * 255).astype(np.uint8)).convert("RGB")
     if not image.has_transparency_data:
         return image.convert("RGB")
-    # The colours under transparent pixels are arbitrary (editors leave black, white or noise there), so
+    # The colors under transparent pixels are arbitrary (editors leave black, white or noise there), so
     # dropping the alpha channel would show the model things that nobody sees. White is what most viewers
     # put behind.
     with_alpha = _with_alpha(image)
@@ -50,25 +50,25 @@ def to_rgb(image: Image.Image) -> Image.Image:
     return Image.alpha_composite(white, with_alpha).convert("RGB")
 
 
-def _grey16_to_rgb(image: Image.Image) -> Image.Image:
+def _gray16_to_rgb(image: Image.Image) -> Image.Image:
     values = np.asarray(image).astype(np.int64)
     if values.min() < 0 or values.max() > 65535:
         raise ImageError(
             f"integer pixels range from {values.min()} to {values.max()}; expected 16 bits, 0 to 65535, "
             "so scale them first"
         )
-    grey = ((values + 128) // 257).astype(np.uint8)
+    gray = ((values + 128) // 257).astype(np.uint8)
     key = image.info.get("transparency")
     if isinstance(key, int):
-        grey[values == key] = 255
-    return Image.fromarray(grey).convert("RGB")
+        gray[values == key] = 255
+    return Image.fromarray(gray).convert("RGB")
 
 
 def _with_alpha(image: Image.Image) -> Image.Image:
     """The image in mode RGBA."""
     key = image.info.get("transparency")
     if image.mode == "RGB" and isinstance(key, tuple) and max(key) > 255:
-        # A PNG with 16 bits a channel names its transparent colour in 16 bits; Pillow keeps the upper 8 of
+        # A PNG with 16 bits a channel names its transparent color in 16 bits; Pillow keeps the upper 8 of
         # the pixels, but not of this.
         image = image.copy()
         image.info["transparency"] = tuple(value >> 8 for value in key)

@@ -78,7 +78,7 @@ class Picture:
         """
         return self.source.read()
 
-    def labelled(self, label: Label | None) -> Picture:
+    def labeled(self, label: Label | None) -> Picture:
         """The same picture with another label, or with none."""
         return replace(self, stored_label=label)
 
@@ -94,7 +94,7 @@ class Images(Sequence[Picture]):
         >>> from suffice.vision.images import open_images
         >>> images = open_images(torch.rand(5, 3, 8, 8), labels=[0, 1, 0, 1, 2])
         >>> images
-        Images(5, labelled, 3 classes)
+        Images(5, labeled, 3 classes)
         >>> images[1:3].names
         ['tensor[1]', 'tensor[2]']
         >>> images[torch.tensor(images.labels) == 0].names
@@ -172,7 +172,7 @@ class Images(Sequence[Picture]):
             return f"Images({len(self)})"
         if any(callable(label) for label in known):  # counting the classes would read the whole data set
             return f"Images({len(self)}, labels on demand)"
-        share = "labelled" if len(known) == len(self) else f"{len(known)} labelled"
+        share = "labeled" if len(known) == len(self) else f"{len(known)} labeled"
         classes = len(set(known))
         return f"Images({len(self)}, {share}, {classes} class{'' if classes == 1 else 'es'})"
 

@@ -102,7 +102,7 @@ def check_range(low: float, high: float, name: str) -> None:
         raise ImageError(f"{name} has values that are not finite numbers: give pixels in [0, 1].")
     if low >= 0 and 2 < high <= 255:
         raise ImageError(f"{seen}, which looks like 8 bits: give pixels in [0, 1] (divide by 255), or as uint8.")
-    raise ImageError(f"{seen}, which looks normalised: give pixels in [0, 1] (undo mean and std, clip overshoot).")
+    raise ImageError(f"{seen}, which looks normalized: give pixels in [0, 1] (undo mean and std, clip overshoot).")
 
 
 def extremes(values: Tensor | np.ndarray[Any, Any]) -> tuple[float, float]:

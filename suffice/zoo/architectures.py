@@ -65,7 +65,7 @@ def build(name: str, num_classes: int = CLASSES, size: int = SIZE) -> nn.Module:
         size: Height and width of its images in pixels; a multiple of 8, at least 32.
 
     Returns:
-        timm's module, taking normalised images [N, 3, size, size] to scores [N, num_classes].
+        timm's module, taking normalized images [N, 3, size, size] to scores [N, num_classes].
 
     Raises:
         UnknownModel: With the closest names.
@@ -207,7 +207,7 @@ ARCHITECTURES: dict[str, Architecture] = {
         Architecture(
             "vgg",
             OLDER_CNN,
-            "VGG-19: 3×3 convolutions, no normalisation, a head that reads every position",
+            "VGG-19: 3×3 convolutions, no normalization, a head that reads every position",
             ("vgg19.tv_in1k",),
             _vgg,
             augmented=False,
@@ -215,7 +215,7 @@ ARCHITECTURES: dict[str, Architecture] = {
         Architecture(
             "resnet",
             OLDER_CNN,
-            "ResNet-50 as first published: bottlenecks, batch normalisation",
+            "ResNet-50 as first published: bottlenecks, batch normalization",
             ("resnet50.tv_in1k",),
             _resnet,
             augmented=False,
@@ -230,7 +230,7 @@ ARCHITECTURES: dict[str, Architecture] = {
         Architecture(
             "convnext",
             CONVNEXT,
-            "ConvNeXt-T: depthwise 7×7 convolutions, layer normalisation",
+            "ConvNeXt-T: depthwise 7×7 convolutions, layer normalization",
             ("convnext_tiny.fb_in1k",),
             _convnext(7, "ln"),
         ),
@@ -244,21 +244,21 @@ ARCHITECTURES: dict[str, Architecture] = {
         Architecture(
             "convnext-3-bn",
             CONVNEXT,
-            "ConvNeXt-T-3-BN: convnext-3 with batch normalisation",
+            "ConvNeXt-T-3-BN: convnext-3 with batch normalization",
             ("convnext_tiny_k3_bn",),
             _convnext(3, "bn"),
         ),
         Architecture(
             "convnext-3-gn",
             CONVNEXT,
-            f"ConvNeXt-T-3-GN: convnext-3 with group normalisation ({_GROUPS} groups)",
+            f"ConvNeXt-T-3-GN: convnext-3 with group normalization ({_GROUPS} groups)",
             ("convnext_tiny_k3_gn",),
             _convnext(3, "gn"),
         ),
         Architecture(
             "swin",
             TRANSFORMER,
-            "Swin-T: attention in shifted 7×7 windows, layer normalisation",
+            "Swin-T: attention in shifted 7×7 windows, layer normalization",
             ("swin_tiny_patch4_window7_224.ms_in1k",),
             _swin(None, "ln"),
         ),
@@ -272,14 +272,14 @@ ARCHITECTURES: dict[str, Architecture] = {
         Architecture(
             "swin-4-bn",
             TRANSFORMER,
-            "Swin-T-4-BN: swin-4 with batch normalisation",
+            "Swin-T-4-BN: swin-4 with batch normalization",
             ("swin_tiny_w4_bn",),
             _swin(4, "bn"),
         ),
         Architecture(
             "swin-4-gn",
             TRANSFORMER,
-            f"Swin-T-4-GN: swin-4 with group normalisation ({_GROUPS} groups)",
+            f"Swin-T-4-GN: swin-4 with group normalization ({_GROUPS} groups)",
             ("swin_tiny_w4_gn",),
             _swin(4, "gn"),
         ),
@@ -323,7 +323,7 @@ ARCHITECTURES: dict[str, Architecture] = {
         Architecture(
             "levit",
             DISTILLED,
-            "LeViT-256: convolutional stem, attention with batch normalisation, a second head for its teacher",
+            "LeViT-256: convolutional stem, attention with batch normalization, a second head for its teacher",
             ("levit_256.fb_dist_in1k",),
             _levit,
             distilled=True,

@@ -1,7 +1,7 @@
-"""Batch and group normalisation for tensors whose channels come last, ``[N, …, C]``, as transformers keep them.
+"""Batch and group normalization for tensors whose channels come last, ``[N, …, C]``, as transformers keep them.
 
 torch's own layers want channels second. These wrap them rather than derive from them: whatever looks for batch
-normalisation in a model (conversion to synchronised statistics, recomputing statistics, freezing) finds torch's own
+normalization in a model (conversion to synchronized statistics, recomputing statistics, freezing) finds torch's own
 layer inside and may exchange it, and the channels are still the right ones.
 """
 
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 
 class TokenBatchNorm(nn.Module):
-    """Normalises each channel by its statistics over the batch and all positions; by running ones in evaluation.
+    """Normalizes each channel by its statistics over the batch and all positions; by running ones in evaluation.
 
     Args:
         channels: Size of the last dimension.
@@ -41,12 +41,12 @@ class TokenBatchNorm(nn.Module):
         return self.norm.bias
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Normalised tokens, of the same shape [N, …, C]."""
+        """Normalized tokens, of the same shape [N, …, C]."""
         return self.norm(tokens.flatten(0, -2)).reshape(tokens.shape)
 
 
 class TokenGroupNorm(nn.Module):
-    """Normalises each image by itself: every group of channels over the group and all positions.
+    """Normalizes each image by itself: every group of channels over the group and all positions.
 
     Args:
         channels: Size of the last dimension.
@@ -75,7 +75,7 @@ class TokenGroupNorm(nn.Module):
         return self.norm.bias
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Normalised tokens, of the same shape [N, …, C]."""
+        """Normalized tokens, of the same shape [N, …, C]."""
         # As a picture of one column in torch's channels-last format, for which there are fast kernels.
         picture = tokens.reshape(len(tokens), -1, 1, tokens.shape[-1]).movedim(-1, 1)
         return self.norm(picture).movedim(1, -1).reshape(tokens.shape)

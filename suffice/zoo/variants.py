@@ -1,4 +1,4 @@
-"""ConvNeXt and Swin with smaller kernels or windows and with other normalisation, small and at full size.
+"""ConvNeXt and Swin with smaller kernels or windows and with other normalization, small and at full size.
 
 Jiang, Khorram and Fuxin (CVPR 2024) took ConvNeXt-T and Swin-T apart to see what makes them compositional. Importing
 this module registers those networks, at 224×224 and untrained, with timm:
@@ -7,14 +7,14 @@ this module registers those networks, at 224×224 and untrained, with timm:
 name in timm                in the paper          what differs from timm's ``convnext_tiny`` or ``swin_tiny_…``
 ==========================  ====================  =============================================================
 ``convnext_tiny_k3``        ConvNeXt-T-3          depthwise kernels of 3×3 instead of 7×7
-``convnext_tiny_k3_bn``     ConvNeXt-T-3-BN       and batch instead of layer normalisation, everywhere
-``convnext_tiny_k3_gn``     ConvNeXt-T-3-GN       and group instead of layer normalisation, everywhere
+``convnext_tiny_k3_bn``     ConvNeXt-T-3-BN       and batch instead of layer normalization, everywhere
+``convnext_tiny_k3_gn``     ConvNeXt-T-3-GN       and group instead of layer normalization, everywhere
 ``swin_tiny_w4``            Swin-T-4              windows of 4×4 instead of 7×7 in the first two stages
-``swin_tiny_w4_bn``         Swin-T-4-BN           and batch instead of layer normalisation, everywhere
-``swin_tiny_w4_gn``         Swin-T-4-GN           and group instead of layer normalisation, everywhere
+``swin_tiny_w4_bn``         Swin-T-4-BN           and batch instead of layer normalization, everywhere
+``swin_tiny_w4_gn``         Swin-T-4-GN           and group instead of layer normalization, everywhere
 ==========================  ====================  =============================================================
 
-The paper does not say how many groups; 32 is the default of the group normalisation paper, and ``groups=`` changes it.
+The paper does not say how many groups; 32 is the default of the group normalization paper, and ``groups=`` changes it.
 
 timm's ``train.py`` takes a name once it is registered. Put a file of two lines beside it::
 
@@ -57,7 +57,7 @@ def convnext_arguments(kernel: int, norm: Norm = "ln", groups: int = GROUPS) -> 
 
     Args:
         kernel: Side of all depthwise kernels.
-        norm: Layer, batch or group normalisation, in stem, blocks, downsampling and head.
+        norm: Layer, batch or group normalization, in stem, blocks, downsampling and head.
         groups: Number of groups for ``"gn"``.
 
     Returns:
@@ -85,7 +85,7 @@ def swin_arguments(
     Args:
         window: Side of the attention windows, for all stages or one for each of more than two. Where it does not divide
             the tokens' rows and columns, timm pads them with zeros.
-        norm: Layer, batch or group normalisation, after the patches, in blocks and merging, and before the head.
+        norm: Layer, batch or group normalization, after the patches, in blocks and merging, and before the head.
         groups: Number of groups for ``"gn"``.
         drop_path_rate: Stochastic depth while training, timm's default unless you say otherwise.
 
@@ -163,13 +163,13 @@ def convnext_tiny_k3(pretrained: bool = False, **options: Any) -> ConvNeXt:
 
 @register_model
 def convnext_tiny_k3_bn(pretrained: bool = False, **options: Any) -> ConvNeXt:
-    """ConvNeXt-T with 3×3 kernels and batch normalisation."""
+    """ConvNeXt-T with 3×3 kernels and batch normalization."""
     return _convnext("convnext_tiny_k3_bn", pretrained, "bn", **options)
 
 
 @register_model
 def convnext_tiny_k3_gn(pretrained: bool = False, **options: Any) -> ConvNeXt:
-    """ConvNeXt-T with 3×3 kernels and group normalisation in ``groups=32`` groups."""
+    """ConvNeXt-T with 3×3 kernels and group normalization in ``groups=32`` groups."""
     return _convnext("convnext_tiny_k3_gn", pretrained, "gn", **options)
 
 
@@ -181,11 +181,11 @@ def swin_tiny_w4(pretrained: bool = False, **options: Any) -> SwinTransformer:
 
 @register_model
 def swin_tiny_w4_bn(pretrained: bool = False, **options: Any) -> SwinTransformer:
-    """Swin-T with windows 4, 4, 7, 7 and batch normalisation."""
+    """Swin-T with windows 4, 4, 7, 7 and batch normalization."""
     return _swin("swin_tiny_w4_bn", pretrained, "bn", **options)
 
 
 @register_model
 def swin_tiny_w4_gn(pretrained: bool = False, **options: Any) -> SwinTransformer:
-    """Swin-T with windows 4, 4, 7, 7 and group normalisation in ``groups=32`` groups."""
+    """Swin-T with windows 4, 4, 7, 7 and group normalization in ``groups=32`` groups."""
     return _swin("swin_tiny_w4_gn", pretrained, "gn", **options)

@@ -21,8 +21,8 @@ def run(*arguments, cwd=None, code=0):
 
 @pytest.fixture
 def photos(tmp_path):
-    for name, colour in (("a", "red"), ("b", "green")):
-        Image.new("RGB", (80, 60), colour).save(tmp_path / f"{name}.png")
+    for name, color in (("a", "red"), ("b", "green")):
+        Image.new("RGB", (80, 60), color).save(tmp_path / f"{name}.png")
     return tmp_path
 
 
@@ -113,7 +113,7 @@ def test_demo(tmp_path):
     out = tmp_path / "out"
     done = run("demo", "--out", out, "--images", 2, "--networks", "convnext-3,convnext-3-bn")
     assert "the search found just these" in done.stderr
-    assert "Batch instead of layer normalisation in ConvNeXt" in done.stderr
+    assert "Batch instead of layer normalization in ConvNeXt" in done.stderr
     assert {"zoo/resnet\trise", "zoo/deit\ttis"} <= {"\t".join(r.split("\t")[:2]) for r in done.stdout.splitlines()}
     drawn = ("oracle-graph", "convnext-3-scene-0", "convnext-3-bn-scene-1", "maps-resnet", "maps-deit")
     assert all("</svg>" in (out / f"{name}.svg").read_text() for name in drawn)

@@ -33,7 +33,7 @@ def test_figures_and_maps(photos):
     assert [f.name for f in figures] == ["00000-one.svg", "00001-two.svg"]
     tree = ElementTree.parse(figures[0])
     pictures = tree.findall(".//{http://www.w3.org/2000/svg}image")
-    assert len(pictures) == 1 + 2 * 2 + 1  # the image, two methods for two classes, the colour bar
+    assert len(pictures) == 1 + 2 * 2 + 1  # the image, two methods for two classes, the color bar
     maps = Attribution.load(out / "rise-tabby.safetensors")
     assert maps.maps.shape == (2, 176, 176)
     assert maps.settings["options"]["masks"] == 20
@@ -115,7 +115,7 @@ def test_score_crosses_the_values_of_a_grid(photos):
 
 
 def test_lines_that_were_done_before_ctrl_c_are_kept(photos, monkeypatch):
-    original = suffice.measure.score_table
+    original = suffice.metrics.score_table
 
     def stopped(nets, images, entries, metrics, protocol, *, on_row, **_):
         original(nets, images, entries[:1], metrics, protocol, on_row=on_row)

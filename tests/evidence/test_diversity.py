@@ -67,7 +67,7 @@ def test_any_pattern_of_overlaps_will_do(share):
         assert largest_diverse_family(sets, 0) == by_brute_force(sets, 0)
 
 
-def test_a_recolouring_bound_keeps_the_largest_family():
+def test_a_recoloring_bound_keeps_the_largest_family():
     # Larger than brute force can list: a planted family of 12 disjoint sets among 60 that cross many of them.
     for seed in range(5):
         rng = random.Random(seed)

@@ -268,7 +268,7 @@ def test_rows_keep_their_distance_and_the_width(seed, across):
     assert layout.room == sorted(layout.room, reverse=True)
     assert all(10 <= room <= 50 for room in layout.room)
     for row, room in zip(layout.rows, layout.room, strict=True):
-        places = [layout.centres[node] for node in row]
+        places = [layout.centers[node] for node in row]
         assert all(b - a >= room - 1e-6 for a, b in itertools.pairwise(places))
         assert places[0] >= room / 2 - 1e-6
         assert places[-1] <= layout.width - room / 2 + 1e-6
@@ -289,8 +289,8 @@ def test_crossings_that_need_not_be_are_undone():
     assert crossings(list(graph.levels.values()), graph.edges) > 0
     layout = lay_out(graph, 100.0, 10.0, 30.0)
     assert crossings(layout.rows, graph.edges) == 0
-    assert layout.centres[0] == pytest.approx(layout.centres[5])
-    assert layout.centres[5] == pytest.approx(layout.centres[7])
+    assert layout.centers[0] == pytest.approx(layout.centers[5])
+    assert layout.centers[5] == pytest.approx(layout.centers[7])
 
 
 def test_crossings_are_counted_as_by_hand():

@@ -12,7 +12,7 @@ from PIL import Image
 
 from suffice.errors import OptionError
 from suffice.evidence.graph import build_graph
-from suffice.evidence.graph_markup import RAMP, REMOVED, colour
+from suffice.evidence.graph_markup import RAMP, REMOVED, color
 from suffice.evidence.graph_pictures import mse_picture, outline
 from suffice.evidence.graph_text import percent, shortened, strength, text_width, wrap
 from suffice.evidence.graph_thumbs import REMOVED_WIDTHS
@@ -324,7 +324,7 @@ def test_outline_is_the_border_between_kept_and_hidden():
     assert unit == across | down
 
 
-# Type and colour
+# Type and color
 
 
 def lightness(hexed):
@@ -337,8 +337,8 @@ def test_the_ramp_darkens_in_even_steps():
     steps = -np.diff([lightness(shade) for shade in RAMP])
     assert steps.min() > 0
     assert steps.max() / steps.min() < 1.15
-    assert [colour(i / 8) for i in range(9)] == list(RAMP)
-    assert colour(float("nan")) == colour(-1) == RAMP[0]
+    assert [color(i / 8) for i in range(9)] == list(RAMP)
+    assert color(float("nan")) == color(-1) == RAMP[0]
 
 
 def test_lines_are_broken_within_the_width():

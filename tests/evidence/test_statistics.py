@@ -5,7 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from suffice.evidence.result import EvidenceSet
-from suffice.evidence.statistics import evidence_table, summarise
+from suffice.evidence.statistics import evidence_table, summarize
 from suffice.evidence.writer import TableWriter
 from suffice.testing import AnyOf, AtLeast
 from tests.evidence.twins import search_oracle
@@ -54,7 +54,7 @@ def test_summary(evidence):
 
 
 def test_no_images():
-    summary = summarise(evidence_table([]))
+    summary = summarize(evidence_table([]))
     assert summary.images == 0
     assert summary.explained_with == [0]
 

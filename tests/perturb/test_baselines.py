@@ -7,7 +7,7 @@ from PIL import Image
 from torch.nn.functional import conv2d, pad
 
 from suffice.errors import OptionError
-from suffice.perturb import baselines, make_baseline, register_baseline
+from suffice.perturb import list_baselines, make_baseline, register_baseline
 from suffice.perturb.baselines import _baselines, gaussian_kernel, rise_kernel, separable_blur
 
 MEAN = (0.485, 0.456, 0.406)
@@ -27,7 +27,7 @@ def literal_blur(pixels, kernel, border):
 
 
 def test_every_baseline_is_an_image(pixels):
-    for name in baselines():
+    for name in list_baselines():
         made = make_baseline(name, pixels, mean=MEAN)
         assert made.shape == pixels.shape
         assert made.min() >= 0
@@ -51,8 +51,8 @@ def test_blur_is_nearly_a_box_of_51():
 def test_blur_widens_with_the_image():
     edge = torch.zeros(1, 3, 8, 600)
     edge[..., 300:] = 1
-    grey = make_baseline("blur", edge)[0, 0, 4]
-    assert ((grey > 0.001) & (grey < 0.999)).sum().item() == 150
+    gray = make_baseline("blur", edge)[0, 0, 4]
+    assert ((gray > 0.001) & (gray < 0.999)).sum().item() == 150
 
 
 def test_blur_of_an_image_smaller_than_the_kernel_reflects_again_and_again():
@@ -63,8 +63,8 @@ def test_blur_of_an_image_smaller_than_the_kernel_reflects_again_and_again():
     assert torch.allclose(make_baseline("blur", line)[0, 0, 0], torch.stack(literal).float(), atol=1e-6)
 
 
-def test_blur_rise_bleeds_the_mean_colour_in(pixels):
-    # Literally: normalise, convolve with zero padding, undo the normalisation.
+def test_blur_rise_bleeds_the_mean_color_in(pixels):
+    # Literally: normalize, convolve with zero padding, undo the normalization.
     kernel = rise_kernel()
     square = np.outer(kernel, kernel)
     assert (round(square[5, 5], 4), round(square[0, 0], 4)) == (0.0088, 0.0077)
@@ -73,10 +73,10 @@ def test_blur_rise_bleeds_the_mean_colour_in(pixels):
     assert torch.allclose(make_baseline("blur-rise", pixels, mean=MEAN), literal, atol=1e-5)
 
 
-def test_colours(pixels):
+def test_colors(pixels):
     assert make_baseline("black", pixels).eq(0).all()
-    assert torch.equal(make_baseline("grey", pixels, mean=MEAN)[1, :, 5, 5], torch.tensor(MEAN))
-    assert torch.equal(make_baseline("mean", pixels, mean=MEAN), make_baseline("grey", pixels, mean=MEAN))
+    assert torch.equal(make_baseline("gray", pixels, mean=MEAN)[1, :, 5, 5], torch.tensor(MEAN))
+    assert torch.equal(make_baseline("mean", pixels, mean=MEAN), make_baseline("gray", pixels, mean=MEAN))
     assert torch.allclose(make_baseline("image-mean", pixels)[1, 2], pixels[1, 2].mean())
 
 

@@ -7,7 +7,7 @@ from torch import nn
 from suffice.perturb import Forwarder
 from suffice.perturb.benchmark import bare_forwards_per_second
 from suffice.vision import Classifier
-from tests.attribute.nets import MEAN, STD, SmallCNN, pictures, small_cnn, tutorial_cnn
+from tests.attribution.nets import MEAN, STD, SmallCNN, pictures, small_cnn, tutorial_cnn
 
 LAYOUTS = ("auto", "inputs", True, False)
 

@@ -73,7 +73,7 @@ def test_forgetting_an_image_keeps_the_others():
     assert asked == 20
 
 
-def test_hash_spreads_neighbouring_regions():
+def test_hash_spreads_neighboring_regions():
     words = (1 << torch.arange(49))[:, None] | (1 << torch.arange(49))[None, :]
     images = torch.arange(200).repeat_interleave(words.numel())
     columns = torch.stack([images, words.flatten().repeat(200)], dim=1)

@@ -46,14 +46,14 @@ def images():
 
 
 def literal(net, images, targets, masks, index, baseline="blur"):
-    """One question at a time: mask pixels, normalise, look."""
+    """One question at a time: mask pixels, normalize, look."""
     hidden = make_baseline(baseline, images, mean=net.mean)
     answers = []
     for i, mask in zip(index.tolist(), masks, strict=True):
         seen = images[i] * mask + hidden[i] * (1 - mask)
-        normalised = (seen - torch.tensor(MEAN).view(3, 1, 1)) / torch.tensor(STD).view(3, 1, 1)
+        normalized = (seen - torch.tensor(MEAN).view(3, 1, 1)) / torch.tensor(STD).view(3, 1, 1)
         with torch.no_grad():
-            answers.append(net.module(normalised[None]).softmax(dim=1)[0, targets[i]])
+            answers.append(net.module(normalized[None]).softmax(dim=1)[0, targets[i]])
     return torch.stack(answers)
 
 
@@ -167,12 +167,12 @@ def test_targets(net, images):
 
 def test_logits_as_score(net, images):
     logits = net.replace(score="logit")
-    assert torch.allclose(Probe(logits, images).whole, net.logits(net.normalise(images)).amax(dim=1), atol=1e-5)
+    assert torch.allclose(Probe(logits, images).whole, net.logits(net.normalize(images)).amax(dim=1), atol=1e-5)
 
 
-def test_batch_normalisation_keeps_its_numbers_in_lower_precision(images):
+def test_batch_normalization_keeps_its_numbers_in_lower_precision(images):
     class Wide(torch.nn.Module):
-        """Normalises activations whose variance fp16 cannot hold."""
+        """Normalizes activations whose variance fp16 cannot hold."""
 
         def __init__(self):
             super().__init__()

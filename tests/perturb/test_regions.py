@@ -47,7 +47,7 @@ def test_set_algebra(case):
 
 
 @given(grids_with_sets(1))
-def test_neighbours(case):
+def test_neighbors(case):
     grid, sets = case
     regions = grid.from_cells(sets)
     parent, cell, child = grid.without_each(regions)

@@ -107,7 +107,7 @@ def test_classifiers_are_accepted() -> None:
     check_all(gradient, oracle.classifier(9), images)
 
 
-def centred_over_the_batch(net: nn.Module, images: Tensor) -> Tensor:
+def centered_over_the_batch(net: nn.Module, images: Tensor) -> Tensor:
     maps = saliency(net, images)
     return maps - maps.mean(dim=0)
 
@@ -284,7 +284,7 @@ def draws(source: Callable[[], object]) -> Run:
 
 
 BAD: list[tuple[str, Run]] = [
-    ("batch_invariance", centred_over_the_batch),
+    ("batch_invariance", centered_over_the_batch),
     ("determinism", a_bit_different_every_time()),
     ("order", sorted_by_brightness),
     ("dtype", in_double_precision),
@@ -369,7 +369,7 @@ def test_errors_may_not_be_swallowed(net: nn.Module, images: Tensor) -> None:
 
 def test_small_results_are_compared_at_their_own_scale(net: nn.Module, images: Tensor) -> None:
     with pytest.raises(AssertionError, match="batch_invariance"):
-        CHECKS["batch_invariance"](lambda *a: centred_over_the_batch(*a) * 1e-4, net, images)
+        CHECKS["batch_invariance"](lambda *a: centered_over_the_batch(*a) * 1e-4, net, images)
 
 
 def test_tolerance_is_the_callers_choice(net: nn.Module, images: Tensor) -> None:

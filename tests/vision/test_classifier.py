@@ -37,8 +37,8 @@ def net():
 
 def test_scores_by_hand(net):
     pixels = torch.rand(4, 3, 16, 16)
-    normalised = (pixels - 0.5) / torch.tensor([0.1, 0.2, 0.3]).view(3, 1, 1)
-    logits = net.module.head(normalised.mean(dim=(2, 3)))
+    normalized = (pixels - 0.5) / torch.tensor([0.1, 0.2, 0.3]).view(3, 1, 1)
+    logits = net.module.head(normalized.mean(dim=(2, 3)))
     assert torch.allclose(net(pixels), logits.softmax(dim=1))
     assert torch.allclose(net.replace(score="sigmoid")(pixels), logits.sigmoid())
     assert torch.allclose(net.replace(score="logit")(pixels), logits)
@@ -193,7 +193,7 @@ def test_prepare_keeps_ready_pixels(net):
     assert torch.equal(net.prepare(pixels), pixels)
     assert torch.equal(net.prepare(pixels.mul(255).byte()), pixels.mul(255).byte().float() / 255)
     assert net.prepare(torch.rand(2, 3, 40, 30)).shape == (2, 3, 16, 16)
-    with pytest.raises(ImageError, match="normalised"):
+    with pytest.raises(ImageError, match="normalized"):
         net.prepare(pixels * 4 - 2)
 
 

@@ -117,7 +117,7 @@ def test_one_bit(scene):
     assert (pixels(image) == bits[..., None] * 255).all()
 
 
-def test_grey(scene):
+def test_gray(scene):
     image = decode(encode(Image.fromarray(scene[..., 0]), "PNG"))
     assert (pixels(image) == scene[..., :1]).all()
 
@@ -147,14 +147,14 @@ def test_palette_with_graded_alpha():
     assert decoded[0, :, 0].tolist() == [255, 127, 0]
 
 
-@pytest.mark.parametrize(("mode", "colour"), [("RGBA", (200, 100, 0)), ("LA", (200,)), ("PA", (200,))])
-def test_alpha_is_composited_over_white(mode, colour):
+@pytest.mark.parametrize(("mode", "color"), [("RGBA", (200, 100, 0)), ("LA", (200,)), ("PA", (200,))])
+def test_alpha_is_composited_over_white(mode, color):
     image = Image.new(mode, (3, 1))
     if mode == "PA":
         image.putpalette([value for value in range(256) for _ in range(3)])
     for x, alpha in enumerate((0, 128, 255)):
-        image.putpixel((x, 0), (*colour, alpha))
-    rgb = np.array(colour if len(colour) == 3 else colour * 3)
+        image.putpixel((x, 0), (*color, alpha))
+    rgb = np.array(color if len(color) == 3 else color * 3)
     decoded = pixels(to_rgb(image) if mode == "PA" else decode(encode(image, "PNG")))
     expected = [rgb * a / 255 + 255 - a for a in (0, 128, 255)]
     assert np.abs(decoded[0] - np.stack(expected)).max() <= 1
@@ -162,17 +162,17 @@ def test_alpha_is_composited_over_white(mode, colour):
     assert decoded[0, 2].tolist() == rgb.tolist()
 
 
-def test_transparent_colour_key():
+def test_transparent_color_key():
     rgb = png(2, 1, rows=bytes([0, 1, 2, 3, 4, 5, 6]), extra=struct.pack(">HHH", 1, 2, 3))
     assert pixels(decode(rgb)).tolist() == [[[255, 255, 255], [4, 5, 6]]]
-    grey = png(2, 1, kind=0, rows=bytes([0, 9, 8]), extra=struct.pack(">H", 9))
-    assert pixels(decode(grey))[0, :, 0].tolist() == [255, 8]
+    gray = png(2, 1, kind=0, rows=bytes([0, 9, 8]), extra=struct.pack(">H", 9))
+    assert pixels(decode(gray))[0, :, 0].tolist() == [255, 8]
     rows = b"\0" + struct.pack(">HH", 257 * 9, 257 * 8)
-    grey16 = png(2, 1, kind=0, depth=16, rows=rows, extra=struct.pack(">H", 257 * 9))
-    assert pixels(decode(grey16))[0, :, 0].tolist() == [255, 8]
+    gray16 = png(2, 1, kind=0, depth=16, rows=rows, extra=struct.pack(">H", 257 * 9))
+    assert pixels(decode(gray16))[0, :, 0].tolist() == [255, 8]
 
 
-def test_transparent_grey_of_few_bits():
+def test_transparent_gray_of_few_bits():
     two = png(4, 1, depth=2, kind=0, rows=bytes([0, 0b00_01_10_11]), extra=struct.pack(">H", 2))
     assert pixels(decode(two))[0, :, 0].tolist() == [0, 85, 255, 255]
     four = png(2, 1, depth=4, kind=0, rows=bytes([0, 0x3C]), extra=struct.pack(">H", 3))
@@ -181,14 +181,14 @@ def test_transparent_grey_of_few_bits():
     assert pixels(decode(one))[0, :, 0].tolist() == [255, 255]
 
 
-def test_16_bit_colour_with_transparent_colour_key():
+def test_16_bit_color_with_transparent_color_key():
     rows = b"\0" + struct.pack(">6H", 0x1234, 0x5678, 0x9ABC, 0x0F00, 0x1000, 0xFF00)
     data = png(2, 1, depth=16, rows=rows, extra=struct.pack(">HHH", 0x1234, 0x5678, 0x9ABC))
     assert pixels(decode(data)).tolist() == [[[255, 255, 255], [0x0F, 0x10, 0xFF]]]
 
 
 @pytest.mark.parametrize("format", ["PNG", "TIFF"])
-def test_16_bit_grey_is_scaled_not_clipped(format):
+def test_16_bit_gray_is_scaled_not_clipped(format):
     values = np.array([[0, 128, 129, 257, 257 * 100, 32768, 65535]], dtype=np.uint16)
     image = decode(encode(Image.fromarray(values), format))
     assert pixels(image)[0, :, 0].tolist() == [0, 0, 1, 1, 100, 128, 255]
@@ -241,7 +241,7 @@ def test_to_rgb_leaves_the_original_alone():
 
 
 def test_first_frame_of_an_animation():
-    frames = [Image.new("RGB", (4, 4), colour) for colour in ((255, 0, 0), (0, 255, 0))]
+    frames = [Image.new("RGB", (4, 4), color) for color in ((255, 0, 0), (0, 255, 0))]
     for format, options in (("GIF", {}), ("WEBP", {"lossless": True}), ("TIFF", {}), ("PNG", {})):
         data = encode(frames[0], format, save_all=True, append_images=frames[1:], **options)
         assert pixels(decode(data))[0, 0].tolist() == [255, 0, 0], format

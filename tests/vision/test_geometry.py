@@ -27,7 +27,7 @@ PICTURES = [
 @pytest.mark.parametrize("picture", PICTURES, ids=lambda p: f"{p.width}x{p.height}")
 @pytest.mark.parametrize("crop_pct", [0.875, 0.9, 1.0])
 @pytest.mark.parametrize("mode", ["center", "squash"])
-def test_equals_timms_transform_before_normalisation(picture, crop_pct, mode):
+def test_equals_timms_transform_before_normalization(picture, crop_pct, mode):
     from timm.data import create_transform
 
     from suffice.vision.geometry import resize_for
@@ -46,7 +46,7 @@ def test_equals_timms_transform_before_normalisation(picture, crop_pct, mode):
 
 
 @pytest.mark.parametrize("picture", PICTURES, ids=lambda p: f"{p.width}x{p.height}")
-def test_equals_torchvisions_preset_before_normalisation(picture):
+def test_equals_torchvisions_preset_before_normalization(picture):
     from torchvision.models import ResNet50_Weights, ViT_B_16_Weights
 
     for weights in (
@@ -56,24 +56,24 @@ def test_equals_torchvisions_preset_before_normalisation(picture):
     ):
         preset = weights.transforms()
         geometry, mean, std = split_preprocessing(preset)
-        normalised = (geometry(picture) - torch.tensor(mean).view(3, 1, 1)) / torch.tensor(std).view(3, 1, 1)
+        normalized = (geometry(picture) - torch.tensor(mean).view(3, 1, 1)) / torch.tensor(std).view(3, 1, 1)
         assert isinstance(geometry, Geometry)
-        assert torch.allclose(normalised, preset(picture), atol=1e-6)
+        assert torch.allclose(normalized, preset(picture), atol=1e-6)
 
 
-def test_a_compose_is_split_before_its_normalisation():
+def test_a_compose_is_split_before_its_normalization():
     from timm.data import create_transform
 
     transform = create_transform((3, 64, 64), mean=(0.1, 0.2, 0.3), std=(0.4, 0.5, 0.6))
     geometry, mean, std = split_preprocessing(transform)
     pixels = geometry(PICTURES[0])
-    normalised = (pixels - torch.tensor(mean).view(3, 1, 1)) / torch.tensor(std).view(3, 1, 1)
+    normalized = (pixels - torch.tensor(mean).view(3, 1, 1)) / torch.tensor(std).view(3, 1, 1)
     assert geometry.size == (64, 64)
-    assert torch.allclose(normalised, transform(PICTURES[0]))
+    assert torch.allclose(normalized, transform(PICTURES[0]))
 
 
-def test_a_callable_that_normalises_in_secret_is_refused():
-    with pytest.raises(OptionError, match="seems to normalise"):
+def test_a_callable_that_normalizes_in_secret_is_refused():
+    with pytest.raises(OptionError, match="seems to normalize"):
         GivenPreprocessing(lambda picture: torch.full((3, 8, 8), -2.0))
     with pytest.raises(OptionError, match="must return a float tensor"):
         GivenPreprocessing(lambda picture: picture)

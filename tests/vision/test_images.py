@@ -21,9 +21,9 @@ def scene():
     return np.random.default_rng(0).integers(0, 256, (5, 7, 3), dtype=np.uint8)
 
 
-def save(path, colour=(10, 20, 30)):
+def save(path, color=(10, 20, 30)):
     path.parent.mkdir(parents=True, exist_ok=True)
-    Image.new("RGB", (4, 3), colour).save(path)
+    Image.new("RGB", (4, 3), color).save(path)
     return path
 
 
@@ -82,7 +82,7 @@ class TestPaths:
             ("n01/deep/y.png", "n01"),
             ("n02/x.png", "n02"),
         ]
-        assert repr(images) == "Images(3, labelled, 2 classes)"
+        assert repr(images) == "Images(3, labeled, 2 classes)"
         assert open_images(tmp_path, labels=None).labels == [None] * 3
         save(tmp_path / "stray.png")
         assert open_images(tmp_path).labels == [None] * 4
@@ -110,7 +110,7 @@ class TestPaths:
         seconds = time.perf_counter() - start
         assert len(images) == 10_000
         assert seconds < 1.5
-        assert repr(images) == "Images(10000, labelled, 20 classes)"
+        assert repr(images) == "Images(10000, labeled, 20 classes)"
 
     def test_nothing_is_read_until_asked(self, tmp_path, monkeypatch):
         save(tmp_path / "a/x.png")
@@ -227,7 +227,7 @@ class TestInMemory:
         pixels = torch.rand(2, 3, 4, 4)
         for value in (-0.5, 1.5, -2.1):
             pixels[1, 2, 3, 3] = value
-            with pytest.raises(ImageError, match=r"looks normalised: give pixels in \[0, 1\]"):
+            with pytest.raises(ImageError, match=r"looks normalized: give pixels in \[0, 1\]"):
                 open_images(make(pixels))
         for value in (float("nan"), float("inf"), -float("inf")):
             pixels[1, 2, 3, 3] = value
@@ -256,7 +256,7 @@ class TestInMemory:
         assert batch.shape == (2, 3, 4, 4)
         assert torch.allclose(batch, torch.tensor(0.2))
         assert pixels_of_tensor(torch.rand(3, 4, 4)).shape == (3, 4, 4)
-        with pytest.raises(ImageError, match="looks normalised"):
+        with pytest.raises(ImageError, match="looks normalized"):
             pixels_of_tensor(torch.randn(2, 3, 8, 8))
 
     def test_decoding_gives_a_copy(self):
@@ -344,11 +344,11 @@ class TestSequence:
             twelve + [1]  # noqa: RUF005
 
     def test_repr(self, twelve):
-        assert repr(twelve) == "Images(12, labelled, 12 classes)"
-        assert repr(twelve[:1]) == "Images(1, labelled, 1 class)"
+        assert repr(twelve) == "Images(12, labeled, 12 classes)"
+        assert repr(twelve[:1]) == "Images(1, labeled, 1 class)"
         assert repr(Images()) == "Images(0)"
         assert repr(open_images(torch.rand(2, 3, 2, 2))) == "Images(2)"
-        assert repr(twelve[:2] + open_images(torch.rand(2, 3, 2, 2))) == "Images(4, 2 labelled, 2 classes)"
+        assert repr(twelve[:2] + open_images(torch.rand(2, 3, 2, 2))) == "Images(4, 2 labeled, 2 classes)"
 
     def test_pictures_are_frozen_and_survive_pickling(self, twelve):
         with pytest.raises(AttributeError):
@@ -365,15 +365,15 @@ class TestSequence:
 class Squares(torch.utils.data.Dataset):
     """(image, label) pairs that note what was fetched."""
 
-    def __init__(self, count=4, make=lambda i: Image.new("RGB", (2, 2), (i, i, i)), labelled=True):
-        self.count, self.make, self.labelled, self.fetched = count, make, labelled, []
+    def __init__(self, count=4, make=lambda i: Image.new("RGB", (2, 2), (i, i, i)), labeled=True):
+        self.count, self.make, self.labeled, self.fetched = count, make, labeled, []
 
     def __len__(self):
         return self.count
 
     def __getitem__(self, i):
         self.fetched.append(i)
-        return (self.make(i), i * i) if self.labelled else self.make(i)
+        return (self.make(i), i * i) if self.labeled else self.make(i)
 
 
 class TestDatasets:
@@ -390,7 +390,7 @@ class TestDatasets:
         assert open_images(dataset, labels=None).labels == [None] * 4
 
     def test_without_labels_and_with_other_kinds_of_images(self):
-        images = open_images(Squares(make=lambda i: torch.full((3, 2, 2), i / 4), labelled=False))
+        images = open_images(Squares(make=lambda i: torch.full((3, 2, 2), i / 4), labeled=False))
         assert images[2].decode().unique().tolist() == [0.5]
         assert images.labels == [None] * 4
         arrays = open_images(Squares(make=lambda i: np.full((2, 2), i, np.uint8)))
@@ -405,17 +405,17 @@ class TestDatasets:
             assert value == 3
 
     def test_faults_of_items_are_image_errors(self):
-        normalised = open_images(Squares(make=lambda i: torch.randn(3, 4, 4) * 3))
-        with pytest.raises(ImageError, match=r"Squares\[1\].*looks normalised"):
-            normalised[1].decode()
+        normalized = open_images(Squares(make=lambda i: torch.randn(3, 4, 4) * 3))
+        with pytest.raises(ImageError, match=r"Squares\[1\].*looks normalized"):
+            normalized[1].decode()
         with pytest.raises(ImageError, match=r"Squares\[0\].*dict"):
             open_images(Squares(make=lambda i: {}))[0].decode()
         with pytest.raises(ImageError, match=r"Squares\[0\] is 2 images"):
             open_images(Squares(make=lambda i: torch.zeros(2, 3, 4, 4)))[0].decode()
         with pytest.raises(ImageError, match="3 parts"):
-            open_images(Squares(labelled=False, make=lambda i: (1, 2, 3)))[0].decode()
+            open_images(Squares(labeled=False, make=lambda i: (1, 2, 3)))[0].decode()
         with pytest.raises(ImageError, match=r"label of Squares\[0\]"):
-            _ = open_images(Squares(labelled=False, make=lambda i: (None, {"boxes": []})))[0].label
+            _ = open_images(Squares(labeled=False, make=lambda i: (None, {"boxes": []})))[0].label
 
     def test_faults_of_the_data_set_itself_come_through(self):
         with pytest.raises(ZeroDivisionError):

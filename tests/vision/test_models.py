@@ -7,11 +7,12 @@ import pytest
 import torch
 from PIL import Image
 
-from suffice import load, models
+from suffice import load
 from suffice.errors import CheckpointError, DownloadError, OptionError, UnknownModel
+from suffice.plugins import provided
 from suffice.vision import Classifier, ModelEntry, Source, register_source
 from suffice.vision.families import default_family
-from suffice.vision.models import _sources
+from suffice.vision.models import GROUP, model_entries
 
 
 @pytest.fixture
@@ -138,7 +139,7 @@ def test_transformers_from_a_local_folder(case, picture, tmp_path):
 
     net = load(f"hf/{tmp_path}", device="cpu")
     theirs = processor(picture, return_tensors="pt")["pixel_values"]
-    ours = net.normalise(net.prepare(picture))
+    ours = net.normalize(net.prepare(picture))
     assert ours.shape == theirs.shape
     # Their processor resizes uint8 tensors, ours PIL images: a level of 8-bit rounding apart.
     assert (ours - theirs).abs().max() < 3 / 255 / min(net.std)
@@ -162,7 +163,7 @@ def test_unknown_names_suggest_close_ones():
     with pytest.raises(UnknownModel, match="begin with their source"):
         load("zuu/resnet")
     with pytest.raises(UnknownModel, match="has no weights"):
-        load(next(m.name for m in models("timm/*") if not m.pretrained))
+        load(next(m.name for m in model_entries("timm/*") if not m.pretrained))
 
 
 @pytest.mark.usefixtures("no_network")
@@ -188,11 +189,11 @@ def test_without_a_network_the_error_shows_the_way(name, said, monkeypatch, tmp_
 
 
 def test_listing():
-    names = [m.name for m in models("timm/deit_small*")]
+    names = [m.name for m in model_entries("timm/deit_small*")]
     assert "timm/deit_small_patch16_224" in names
-    assert [m.family for m in models("timm/deit_small_distilled_patch16_224")] == ["distilled-transformer"]
-    assert models("timm/nothing*") == []
-    assert {m.name.partition("/")[0] for m in models("*vit*")} == {"timm", "torchvision", "hf", "zoo"}
+    assert [m.family for m in model_entries("timm/deit_small_distilled_patch16_224")] == ["distilled-transformer"]
+    assert model_entries("timm/nothing*") == []
+    assert {m.name.partition("/")[0] for m in model_entries("*vit*")} == {"timm", "torchvision", "hf", "zoo"}
 
 
 def test_another_package_can_add_a_source():
@@ -204,11 +205,11 @@ def test_another_package_can_add_a_source():
     try:
         register_source("mine", source)
         assert load("mine/tiny", device="cpu", family="toy").family == "toy"
-        entry = models("mine/*")[0]
+        entry = model_entries("mine/*")[0]
         assert (entry.name, dict(entry.facts)) == ("mine/tiny", {"accuracy": 0.9})
         assert load(entry, device="cpu").name == "mine/tiny"
     finally:
-        del _sources["mine"]
+        del provided(GROUP)["mine"]
 
 
 def test_real_vit(assets):

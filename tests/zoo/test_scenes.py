@@ -134,7 +134,7 @@ def test_labels_are_balanced_and_free_of_the_other_choices():
     counts = torch.bincount(plan.labels, minlength=len(CLASSES)).double()
     expected = len(index) / len(CLASSES)
     assert ((counts - expected) ** 2 / expected).sum() < 45  # chi square, 15 degrees: beyond with 1 in 10,000
-    for nuisance in (plan.x, plan.radius, plan.sin, plan.light[:, 1], *(c[:, 0] for c in plan.colours.values())):
+    for nuisance in (plan.x, plan.radius, plan.sin, plan.light[:, 1], *(c[:, 0] for c in plan.colors.values())):
         means = torch.stack([nuisance[plan.labels == label].mean() for label in range(len(CLASSES))])
         assert (means - nuisance.mean()).abs().max() < 4.5 * nuisance.std() / expected**0.5
     for flag in (*plan.present[:, 1:].T, *plan.occluders.shown.T):
@@ -148,7 +148,7 @@ def test_overriding_the_label_changes_nothing_else():
     drawn, chosen = plan_scenes(index), plan_scenes(index, labels=torch.arange(16))
     assert torch.equal(chosen.labels, torch.arange(16))
     assert torch.equal(drawn.x, chosen.x)
-    assert torch.equal(drawn.colours["crest"], chosen.colours["crest"])
+    assert torch.equal(drawn.colors["crest"], chosen.colors["crest"])
     assert torch.equal(drawn.present, chosen.present)
 
 

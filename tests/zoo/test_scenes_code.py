@@ -7,7 +7,7 @@ from itertools import combinations, product
 import torch
 
 from suffice.zoo.scenes import CLASSES, CODE, PARTS, TYPES, classes_with, types_of
-from suffice.zoo.scenes.colours import colour
+from suffice.zoo.scenes.colors import color
 from suffice.zoo.scenes.draws import Draws, mix
 
 
@@ -76,10 +76,10 @@ def test_draws_take_any_seed():
         assert Draws(torch.arange(2), seed).choice("label", 16).max() < 16
 
 
-def test_colours_have_their_lightness():
-    grey = colour(torch.linspace(0, 1, 11), 0.0, torch.zeros(11))
-    assert (grey.amax(dim=1) - grey.amin(dim=1)).max() < 1e-3
-    assert (grey[1:, 0] > grey[:-1, 0]).all()
-    red = colour(torch.tensor([0.63]), 0.25, torch.tensor([29 / 360]))[0]
+def test_colors_have_their_lightness():
+    gray = color(torch.linspace(0, 1, 11), 0.0, torch.zeros(11))
+    assert (gray.amax(dim=1) - gray.amin(dim=1)).max() < 1e-3
+    assert (gray[1:, 0] > gray[:-1, 0]).all()
+    red = color(torch.tensor([0.63]), 0.25, torch.tensor([29 / 360]))[0]
     assert red[0] > 0.9
     assert red[1:].max() < 0.25

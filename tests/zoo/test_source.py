@@ -10,7 +10,7 @@ from suffice.zoo.scenes import CLASSES
 
 
 def test_every_architecture_is_listed():
-    listed = suffice.models("zoo/*")
+    listed = suffice.vision.model_entries("zoo/*")
     assert [m.name for m in listed] == [f"zoo/{name}" for name in ARCHITECTURES]
     assert [m.family for m in listed] == [a.family for a in ARCHITECTURES.values()]
 

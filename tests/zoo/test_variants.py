@@ -85,7 +85,7 @@ def test_token_norms_compile_without_a_break(layer):
         torch.testing.assert_close(compiled(tokens), norm(tokens))
 
 
-def test_synchronised_batch_norm_takes_the_place_of_the_inner_layer():
+def test_synchronized_batch_norm_takes_the_place_of_the_inner_layer():
     converted = nn.SyncBatchNorm.convert_sync_batchnorm(build("swin-4-bn"))
     inner = [part.norm for part in converted.modules() if isinstance(part, TokenBatchNorm)]
     assert inner

@@ -40,6 +40,6 @@ def test_it_answers_as_the_table_says(name, scenes):
 
 
 def test_the_list_tells_accuracy_and_parameters():
-    listed = {m.name: dict(m.facts) for m in suffice.models("zoo/*")}
+    listed = {m.name: dict(m.facts) for m in suffice.vision.model_entries("zoo/*")}
     assert listed["zoo/deit"] == {key: table()["deit"][key] for key in ("accuracy", "parameters")}
-    assert all(m.pretrained for m in suffice.models("zoo/*"))
+    assert all(m.pretrained for m in suffice.vision.model_entries("zoo/*"))

@@ -28,7 +28,7 @@ class Family:
     name: str
     describe: Callable[[nn.Module, Size], Anatomy]
 
-    def recognises(self, module: nn.Module) -> bool:
+    def recognizes(self, module: nn.Module) -> bool:
         """Whether the module is an instance of the class, or of one derived from it."""
         cls = getattr(sys.modules.get(self.home), self.name, None)
         return cls is not None and isinstance(module, cls)

@@ -22,7 +22,7 @@ Describe = Callable[[nn.Module, Size], Anatomy]
 
 _registered: list[tuple[Test, Describe]] = []
 _BUILT_IN: tuple[tuple[Test, Describe], ...] = tuple(
-    (family.recognises, family.describe)
+    (family.recognizes, family.describe)
     for library in (timm_families, torchvision_families, hf_families)
     for family in library.FAMILIES
 )
@@ -31,7 +31,7 @@ _BUILT_IN: tuple[tuple[Test, Describe], ...] = tuple(
 def describe(module: nn.Module, size: int | tuple[int, int]) -> Anatomy:
     """The parts of a model at one input size.
 
-    The model may be of a known family, hold exactly one such model (after a normalisation layer, inside a
+    The model may be of a known family, hold exactly one such model (after a normalization layer, inside a
     wrapper), or be a plain convolutional model of any make. One blank image is run through it; it is left as
     it was.
 
@@ -52,7 +52,7 @@ def describe(module: nn.Module, size: int | tuple[int, int]) -> Anatomy:
         ('cnn', '1', (16, 16))
     """
     wanted = _as_size(size)
-    found = _recognise(module)
+    found = _recognize(module)
     if found is not None:
         return found(module, wanted)
     inside = _known_inside(module)
@@ -95,7 +95,7 @@ def _as_size(size: int | tuple[int, int]) -> Size:
     return height, width
 
 
-def _recognise(module: nn.Module) -> Describe | None:
+def _recognize(module: nn.Module) -> Describe | None:
     return next((found for test, found in (*_registered, *_BUILT_IN) if test(module)), None)
 
 
@@ -105,7 +105,7 @@ def _known_inside(module: nn.Module) -> dict[str, Describe]:
     for name, part in module.named_modules():
         if any(name.startswith(f"{outer}.") for outer in inside):
             continue
-        found = _recognise(part)
+        found = _recognize(part)
         if found is not None:
             inside[name] = found
     return inside

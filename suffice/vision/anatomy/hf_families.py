@@ -93,7 +93,7 @@ def _plain_transformer(module: nn.Module, size: Size, prefix: int, read: tuple[i
 
 
 def _blocks(module: nn.Module) -> tuple[str, ...]:
-    """Names of all blocks: modules that hold an attention and the normalisation before it."""
+    """Names of all blocks: modules that hold an attention and the normalization before it."""
     return tuple(
         name
         for name, part in module.named_modules()

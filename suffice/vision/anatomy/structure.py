@@ -86,7 +86,7 @@ class Anatomy:
         read_tokens: Which prefix tokens the head reads; empty when it pools over positions.
         blocks: Transformer blocks in order of execution.
         attention: The module of each block inside which its attention is computed.
-        norms: The normalisation before the attention of each block; None where a block has none.
+        norms: The normalization before the attention of each block; None where a block has none.
     """
 
     kind: Literal["cnn", "transformer"]

@@ -152,15 +152,15 @@ def nest(module: nn.Module, size: Size) -> Anatomy:
 
 def swin(module: nn.Module, size: Size) -> Anatomy:
     """Swin: [N, h, w, C] everywhere but inside the attention, which sees windows."""
-    return _swin(module, size, normalised_before=True)
+    return _swin(module, size, normalized_before=True)
 
 
 def swin_v2(module: nn.Module, size: Size) -> Anatomy:
-    """Swin V2: as Swin, but its blocks normalise after the attention."""
-    return _swin(module, size, normalised_before=False)
+    """Swin V2: as Swin, but its blocks normalize after the attention."""
+    return _swin(module, size, normalized_before=False)
 
 
-def _swin(module: nn.Module, size: Size, normalised_before: bool) -> Anatomy:
+def _swin(module: nn.Module, size: Size, normalized_before: bool) -> Anatomy:
     stages = children(module, "layers")
     blocks = tuple(block for stage in stages for block in children(module, f"{stage}.blocks"))
     norms = tuple(f"{block}.norm1" for block in blocks)
@@ -169,13 +169,13 @@ def _swin(module: nn.Module, size: Size, normalised_before: bool) -> Anatomy:
         kind="transformer",
         size=size,
         # The final norm is what the head averages over positions.
-        target_layer=norms[-1] if normalised_before else "norm",
+        target_layer=norms[-1] if normalized_before else "norm",
         feature_layers=stages,
         # timm's Swin is channels-last by definition: axes 1 and 2 are rows and columns.
         layouts={name: Layout("nhwc", (shape[1], shape[2])) for name, shape in shapes.items()},
         blocks=blocks,
         attention=tuple(f"{block}.attn" for block in blocks),
-        norms=norms if normalised_before else (None,) * len(blocks),
+        norms=norms if normalized_before else (None,) * len(blocks),
     )
 
 
@@ -192,7 +192,7 @@ def convnext(module: nn.Module, size: Size) -> Anatomy:
 
 
 def vgg(module: nn.Module, size: Size) -> Anatomy:
-    """VGG with and without batch normalisation: the activations before each pooling."""
+    """VGG with and without batch normalization: the activations before each pooling."""
     layers = last_activations_before_pools(module, "features")
     return convolutional(module, size, layers, target=layers[-1])
 

@@ -50,18 +50,18 @@ def swin(module: nn.Module, size: Size) -> Anatomy:
     # Channels-last by definition: axes 1 and 2 are rows and columns.
     layouts = {name: Layout("nhwc", (shape[1], shape[2])) for name, shape in shapes.items()}
     order = list(shapes)
-    # V2 normalises after the attention. The order of execution tells.
-    normalised_before = order.index(norms[-1]) < order.index(attention[-1])
+    # V2 normalizes after the attention. The order of execution tells.
+    normalized_before = order.index(norms[-1]) < order.index(attention[-1])
     return Anatomy(
         kind="transformer",
         size=size,
         # The final norm is what the head averages over positions.
-        target_layer=norms[-1] if normalised_before else "norm",
+        target_layer=norms[-1] if normalized_before else "norm",
         feature_layers=stages,
         layouts=layouts,
         blocks=blocks,
         attention=attention,
-        norms=norms if normalised_before else (None,) * len(blocks),
+        norms=norms if normalized_before else (None,) * len(blocks),
     )
 
 
@@ -72,7 +72,7 @@ def resnet(module: nn.Module, size: Size) -> Anatomy:
 
 
 def vgg(module: nn.Module, size: Size) -> Anatomy:
-    """VGG with and without batch normalisation: the activations before each pooling."""
+    """VGG with and without batch normalization: the activations before each pooling."""
     layers = last_activations_before_pools(module, "features")
     return convolutional(module, size, layers, target=layers[-1])
 

@@ -1,8 +1,8 @@
 """A small world of painted creatures, of which everything is known.
 
-Each image, 56×56 pixels, shows one creature among distractors, partly hidden, in changing colours and light. A
+Each image, 56×56 pixels, shows one creature among distractors, partly hidden, in changing colors and light. A
 creature has five parts (outline, texture, marking, crest, tail) of four types each; its class is a word of a code in
-which any two parts are enough, so there are many ways to recognise it, and the masks of all parts are known.
+which any two parts are enough, so there are many ways to recognize it, and the masks of all parts are known.
 
 * :func:`render`, :class:`Rendered`, :func:`render_pixels`, :func:`find_boxes`: images by number, the same on every
   device and in every batch.

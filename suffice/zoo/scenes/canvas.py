@@ -1,4 +1,4 @@
-"""Windows of images, and laying colours over each other in them."""
+"""Windows of images, and laying colors over each other in them."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ class Canvas:
         self.owner = owner  # int8 [B, PIXELS], or None: nobody asks
 
     def paint(self, window: Window, layers: list[tuple[Tensor, Tensor]], owner: int = 0) -> None:
-        """Lay colours over each other; whoever covers half of a pixel owns it.
+        """Lay colors over each other; whoever covers half of a pixel owns it.
 
         Args:
             window: Where.
-            layers: Cover in [0, 1], [B, side, side], and colour [B, 3], from bottom to top. The first is the largest.
+            layers: Cover in [0, 1], [B, side, side], and color [B, 3], from bottom to top. The first is the largest.
             owner: Who gets the pixels.
         """
         at = window.at[:, None].expand(-1, 3, -1)
         value = self.pixels.gather(2, at)
-        for cover, colour in layers:
-            value += (colour[:, :, None] - value).mul_(cover.flatten(1)[:, None])
+        for cover, color in layers:
+            value += (color[:, :, None] - value).mul_(cover.flatten(1)[:, None])
         self.pixels.scatter_(2, at, value)
         self.own(window, layers[0][0], owner)
 

@@ -2,7 +2,7 @@
 
 A class is a word of the extended Reed–Solomon code [5, 2, 4] over the field of four elements. Two classes share at
 most one part, so any two parts of an object name its class, and one part leaves four candidates. A network may learn
-to recognise a class from any of ten pairs, from all parts together, or from anything between.
+to recognize a class from any of ten pairs, from all parts together, or from anything between.
 """
 
 from __future__ import annotations

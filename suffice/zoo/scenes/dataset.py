@@ -93,7 +93,7 @@ class SceneSource:
     name: str
 
     def read(self) -> Image.Image:
-        """Render the image, and its neighbours with it, as most readers go through all."""
+        """Render the image, and its neighbors with it, as most readers go through all."""
         block = _block(self.number // _BLOCK, self.seed)
         return Image.fromarray(block[self.number % _BLOCK].permute(1, 2, 0).contiguous().numpy())
 

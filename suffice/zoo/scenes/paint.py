@@ -84,20 +84,20 @@ def _cover(distance: Tensor, sharpness: Tensor) -> Tensor:
 
 
 def _paint_object(canvas: Canvas, plan: Plan) -> None:
-    rim = plan.colours["rim"]
+    rim = plan.colors["rim"]
     for slot in (_TAIL, _CREST):
         window, outer, inner = _limb(plan, slot)
-        canvas.paint(window, [(outer, rim), (inner, plan.colours[PARTS[slot]])], slot + 1)
+        canvas.paint(window, [(outer, rim), (inner, plan.colors[PARTS[slot]])], slot + 1)
 
     window, outer, inner = _body(plan)
     textured = inner * plan.present[:, _TEXTURE, None, None]
     second = textured * _cover(-_texture(plan, window), plan.period * plan.radius / plan.softness)
-    layers = [(outer, rim), (inner, plan.colours["first texture"]), (second, plan.colours["second texture"])]
+    layers = [(outer, rim), (inner, plan.colors["first texture"]), (second, plan.colors["second texture"])]
     canvas.paint(window, layers, _OUTLINE + 1)
     canvas.own(window, textured, _TEXTURE + 1)
 
     window, patch, emblem = _marking(plan)
-    canvas.paint(window, [(patch, plan.colours["patch"]), (emblem, plan.colours["emblem"])], _MARKING + 1)
+    canvas.paint(window, [(patch, plan.colors["patch"]), (emblem, plan.colors["emblem"])], _MARKING + 1)
 
 
 def _limb(plan: Plan, slot: int) -> tuple[Window, Tensor, Tensor]:
@@ -160,7 +160,7 @@ def _paint_distractors(canvas: Canvas, plan: Plan) -> None:
     at = window.at
     for k in range(DISTRACTORS):
         window.at = at[k::DISTRACTORS]
-        layers = [(outer[k::DISTRACTORS], things.second[:, k]), (inner[k::DISTRACTORS], things.colour[:, k])]
+        layers = [(outer[k::DISTRACTORS], things.second[:, k]), (inner[k::DISTRACTORS], things.color[:, k])]
         canvas.paint(window, layers)
 
 
@@ -178,7 +178,7 @@ def _paint_occluders(canvas: Canvas, plan: Plan) -> None:
         # Only some images have one, so paint those apart and put them back.
         owner = None if canvas.owner is None else canvas.owner.index_select(0, rows)
         part = Canvas(canvas.pixels.index_select(0, rows), owner)
-        part.paint(window, [(cover, things.colour[rows, k]), (stripes, things.second[rows, k])])
+        part.paint(window, [(cover, things.color[rows, k]), (stripes, things.second[rows, k])])
         canvas.pixels.index_copy_(0, rows, part.pixels)
         if canvas.owner is not None and owner is not None:
             canvas.owner.index_copy_(0, rows, owner)
@@ -193,7 +193,7 @@ def _bar(x: Tensor, y: Tensor) -> Tensor:
 
 
 def _ground(plan: Plan) -> Tensor:
-    """Two muted colours mixed by gradient, smooth noise and a faint pattern, [B, 3, PIXELS]."""
+    """Two muted colors mixed by gradient, smooth noise and a faint pattern, [B, 3, PIXELS]."""
     weight = plan.background[:, :, None, None].unbind(1)
     line = torch.arange(SIZE, device=plan.x.device) + 0.5
     x, y = line[None, None, :], line[None, :, None]
@@ -207,7 +207,7 @@ def _ground(plan: Plan) -> Tensor:
     mixture += weight[2] * coarse[row, column]
     mixture += weight[3] * fine[row, column]
     mixture = mixture.clamp_(0, 1).flatten(1)[:, None]
-    first, second = plan.colours["ground"][:, :, None], plan.colours["second ground"][:, :, None]
+    first, second = plan.colors["ground"][:, :, None], plan.colors["second ground"][:, :, None]
     return first + mixture * (second - first)
 
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from suffice.zoo.scenes.code import CLASSES, PARTS, types_of
-from suffice.zoo.scenes.colours import colour
+from suffice.zoo.scenes.colors import color
 from suffice.zoo.scenes.draws import Draws
 from suffice.zoo.scenes.ranges import DISTRACTORS, OCCLUDERS, PALETTE, RANGES, SIZE
 
@@ -26,7 +26,7 @@ class Things:
     cos: Tensor  # direction [B, K]
     sin: Tensor
     size: Tensor  # [B, K]
-    colour: Tensor  # [B, K, 3]
+    color: Tensor  # [B, K, 3]
     second: Tensor  # [B, K, 3]: rim of a distractor, stripes of an occluder
 
 
@@ -50,7 +50,7 @@ class Plan:
     texture_cos: Tensor
     texture_sin: Tensor
     texture_shift: Tensor  # [B, 2], in periods
-    colours: dict[str, Tensor] = field(repr=False)  # name to [B, 3]
+    colors: dict[str, Tensor] = field(repr=False)  # name to [B, 3]
     distractors: Things = field(repr=False)
     occluders: Things = field(repr=False)
     background: Tensor = field(repr=False)  # [B, 10]: weights, directions and phases, see paint
@@ -114,7 +114,7 @@ def plan_scenes(index: Tensor, seed: int = 0, labels: Tensor | None = None) -> P
     cos, sin = _direction(drawn["angle"])
     texture_cos, texture_sin = _direction(drawn["texture angle"])
     occluders = (drawn["occluded"] < 0.40).long() + (drawn["occluded"] < 0.10).long()
-    colours = _colours(drawn)
+    colors = _colors(drawn)
     x, y = SIZE / 2 + (reach + 3.0) * drawn["x"], SIZE / 2 + reach * drawn["y"]
     return Plan(
         labels=labels,
@@ -130,8 +130,8 @@ def plan_scenes(index: Tensor, seed: int = 0, labels: Tensor | None = None) -> P
         texture_cos=texture_cos,
         texture_sin=texture_sin,
         texture_shift=torch.stack([drawn["texture shift x"], drawn["texture shift y"]], dim=1).float(),
-        colours=colours,
-        distractors=_distractors(drawn, colours["rim"], (x, y, cos, sin)),
+        colors=colors,
+        distractors=_distractors(drawn, colors["rim"], (x, y, cos, sin)),
         occluders=_occluders(drawn, occluders, x, y),
         background=_background(drawn),
         noise_at=draws.words("smooth noise", "grain").T & 0xFFFF,
@@ -154,7 +154,7 @@ def _present(drawn: dict[str, Tensor], occluders: Tensor) -> Tensor:
     return torch.cat([torch.ones_like(keep[:, :1]), keep], dim=1)
 
 
-def _colours(drawn: dict[str, Tensor]) -> dict[str, Tensor]:
+def _colors(drawn: dict[str, Tensor]) -> dict[str, Tensor]:
     """Vivid parts on a muted ground: dark rims on light grounds, light rims on dark ones."""
     dark = drawn["dark"] < 0.5
     levels, chromas, hues = [], [], []
@@ -170,7 +170,7 @@ def _colours(drawn: dict[str, Tensor]) -> dict[str, Tensor]:
     return dict(
         zip(
             (*PALETTE, "second ground"),
-            colour(torch.stack(levels), torch.stack(chromas), torch.stack(hues)).unbind(0),
+            color(torch.stack(levels), torch.stack(chromas), torch.stack(hues)).unbind(0),
             strict=True,
         )
     )
@@ -209,7 +209,7 @@ def _distractors(drawn: dict[str, Tensor], rim: Tensor, pose: tuple[Tensor, Tens
         cos=cos,
         sin=sin,
         size=each("size").float(),
-        colour=colour(each("lightness"), 0.13, each("hue")),
+        color=color(each("lightness"), 0.13, each("hue")),
         second=rim[:, None].expand(-1, DISTRACTORS, -1),
     )
 
@@ -243,8 +243,8 @@ def _occluders(drawn: dict[str, Tensor], count: Tensor, x: Tensor, y: Tensor) ->
         cos=cos,
         sin=sin,
         size=each("size").float(),
-        colour=colour(level, 0.06, each("hue")),
-        second=colour(level + stripe, 0.06, each("hue")),
+        color=color(level, 0.06, each("hue")),
+        second=color(level + stripe, 0.06, each("hue")),
     )
 
 

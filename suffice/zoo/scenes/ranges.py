@@ -10,7 +10,7 @@ OCCLUDERS = 2
 
 _UNIT = (0.0, 1.0)
 
-# All that varies continuously. Lengths are pixels, angles turns, colours OKLCh, light relative.
+# All that varies continuously. Lengths are pixels, angles turns, colors OKLCh, light relative.
 RANGES: dict[str, tuple[float, float]] = {
     "radius": (11.5, 14.5),
     "x": (-1.0, 1.0),

@@ -141,7 +141,7 @@ def _loop(x: Tensor, y: Tensor) -> Tensor:
 TAILS: tuple[Shape, ...] = (_legs, _fishtail, _diamond, _loop)
 
 
-# Textures: signed heights in units of their period, positive on one colour and negative on the other.
+# Textures: signed heights in units of their period, positive on one color and negative on the other.
 
 
 def _wave(phase: Tensor) -> Tensor:

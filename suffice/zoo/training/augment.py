@@ -1,6 +1,6 @@
 """Augmentation of whole batches on the device: no loop over images, everything random from one generator.
 
-All work on pixels in [0, 1] before normalisation, so that a teacher with another normalisation sees the same images.
+All work on pixels in [0, 1] before normalization, so that a teacher with another normalization sees the same images.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ ERASED_AREA = (0.02, 0.25)  # share of the image
 ERASED_ASPECT = (0.3, 1 / 0.3)  # height over width
 
 
-def augmented(pixels: Tensor, recipe: Recipe, colour: Tensor, generator: Generator) -> Tensor:
+def augmented(pixels: Tensor, recipe: Recipe, color: Tensor, generator: Generator) -> Tensor:
     """All that a recipe does to single images.
 
     Args:
         pixels: uint8 [B, 3, H, W].
         recipe: Says what to do.
-        colour: What erased rectangles get, float [3] in [0, 1].
+        color: What erased rectangles get, float [3] in [0, 1].
         generator: On the device of the pixels.
 
     Returns:
@@ -34,7 +34,7 @@ def augmented(pixels: Tensor, recipe: Recipe, colour: Tensor, generator: Generat
     if recipe.jitter:
         images = jitter(images, recipe.jitter, generator)
     if recipe.erase:
-        images = erase(images, recipe.erase, colour, generator)
+        images = erase(images, recipe.erase, color, generator)
     return images
 
 
@@ -77,17 +77,17 @@ def jitter(images: Tensor, strength: float, generator: Generator) -> Tensor:
     draws = torch.rand(2, len(images), 1, 1, 1, generator=generator, device=images.device)
     bright, contrast = 1 + strength * (2 * draws - 1)
     images = images * bright
-    centre = images.mean((1, 2, 3), keepdim=True)
-    return ((images - centre) * contrast + centre).clamp(0, 1)
+    center = images.mean((1, 2, 3), keepdim=True)
+    return ((images - center) * contrast + center).clamp(0, 1)
 
 
-def erase(images: Tensor, probability: float, colour: Tensor, generator: Generator) -> Tensor:
-    """Paint over one rectangle of each image with a plain colour.
+def erase(images: Tensor, probability: float, color: Tensor, generator: Generator) -> Tensor:
+    """Paint over one rectangle of each image with a plain color.
 
     Args:
         images: float [B, 3, H, W].
         probability: Of an image to be painted on.
-        colour: Of the rectangle, float [3], on the same device.
+        color: Of the rectangle, float [3], on the same device.
         generator: On the same device.
 
     Returns:
@@ -109,7 +109,7 @@ def erase(images: Tensor, probability: float, colour: Tensor, generator: Generat
     columns = (x >= left[:, None]) & (x < (left + wide)[:, None])
     chosen = draws[4] < probability
     inside = rows[:, None, :, None] & columns[:, None, None, :] & chosen[:, None, None, None]
-    return torch.where(inside, colour.view(-1, 1, 1), images)
+    return torch.where(inside, color.view(-1, 1, 1), images)
 
 
 def smooth(labels: Tensor, classes: int, smoothing: float) -> Tensor:

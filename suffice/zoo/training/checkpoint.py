@@ -46,7 +46,7 @@ def read_checkpoint(path: Path, name: str, recipe: Recipe, data: TrainingData) -
         # The states of generators are not stored, so everything may live on the device of the run.
         state: dict[str, Any] = torch.load(path, map_location=data.device, weights_only=True)
         stored = Recipe.from_json(state["recipe"])
-        parts = (state["name"], state["data"], state["module"], state["optimiser"], state["step"])
+        parts = (state["name"], state["data"], state["module"], state["optimizer"], state["step"])
     except Exception as error:  # torch.load raises many kinds on broken files; all mean the same to the user
         first = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise CheckpointError(f"{path} is not a readable checkpoint of a run: {first}") from error

@@ -49,7 +49,7 @@ class TrainingData:
     """A data set that is prepared once and serves any number of runs.
 
     Args:
-        train: What is learnt from.
+        train: What is learned from.
         validation: What is looked at on the way.
         classes: Name of each class.
         mean: Subtracted from pixels in [0, 1], per channel.
@@ -124,7 +124,7 @@ class TrainingData:
         return content_hash(shape, *self.classes, *(part.cpu().numpy().tobytes() for part in parts))
 
 
-class Normalise:
+class Normalize:
     """What a network takes, from pixels in [0, 1].
 
     Holds its numbers on the device: copying them there for each batch would make a GPU wait.
@@ -135,7 +135,7 @@ class Normalise:
         device: Where the pixels will be.
 
     Example:
-        >>> Normalise([0.5] * 3, [0.25] * 3, "cpu")(torch.ones(1, 3, 1, 1)).flatten()
+        >>> Normalize([0.5] * 3, [0.25] * 3, "cpu")(torch.ones(1, 3, 1, 1)).flatten()
         tensor([2., 2., 2.])
     """
 
@@ -144,7 +144,7 @@ class Normalise:
         self.std = torch.tensor(std, dtype=torch.float32, device=device)
 
     def __call__(self, pixels: Tensor) -> Tensor:
-        """Normalise [B, 3, H, W]."""
+        """Normalize [B, 3, H, W]."""
         return (pixels - self.mean.view(-1, 1, 1)) / self.std.view(-1, 1, 1)
 
 
@@ -155,5 +155,5 @@ def mean_and_std(pixels: Tensor) -> tuple[tuple[float, ...], tuple[float, ...]]:
     shares = counts / counts.sum(1, keepdim=True)
     mean = shares @ values
     std = ((shares @ values**2) - mean**2).clamp(min=0).sqrt()
-    # An even colour has no spread to divide by.
+    # An even color has no spread to divide by.
     return tuple(round(float(v), 3) for v in mean), tuple(max(round(float(v), 3), 0.001) for v in std)

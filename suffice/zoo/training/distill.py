@@ -10,18 +10,18 @@ from torch.nn import functional as F
 
 from suffice.errors import OptionError
 from suffice.vision.outputs import class_scores
-from suffice.zoo.training.data import Normalise, TrainingData
+from suffice.zoo.training.data import Normalize, TrainingData
 from suffice.zoo.training.recipe import Recipe
 
 
 class Teacher:
-    """A trained network whose decisions another one learns, with its own normalisation.
+    """A trained network whose decisions another one learns, with its own normalization.
 
     Args:
         module: The network. It is put into evaluation mode and gets no gradients.
         classes: Names of its classes.
-        mean: Of its normalisation.
-        std: Of its normalisation.
+        mean: Of its normalization.
+        std: Of its normalization.
         name: What reports call it.
         device: Where to put it.
     """
@@ -38,7 +38,7 @@ class Teacher:
         self.module = module.to(device).eval().requires_grad_(False)
         self.classes = classes
         self.name = name
-        self.normalise = Normalise(mean, std, device)
+        self.normalize = Normalize(mean, std, device)
 
     def check(self, data: TrainingData) -> None:
         """Raise unless it knows the classes of a data set, in the same order."""
@@ -51,7 +51,7 @@ class Teacher:
     @torch.no_grad()
     def __call__(self, images: Tensor) -> Tensor:
         """Logits [B, K] of images [B, 3, H, W] in [0, 1]."""
-        return class_scores(self.module(self.normalise(images)))
+        return class_scores(self.module(self.normalize(images)))
 
 
 def heads(output: Any) -> tuple[Tensor, Tensor]:

@@ -17,9 +17,9 @@ from suffice.errors import OptionError
 from suffice.vision.outputs import class_scores
 from suffice.zoo.training.augment import augmented, mix, smooth
 from suffice.zoo.training.capture import CapturedStep
-from suffice.zoo.training.data import Examples, Normalise, TrainingData
+from suffice.zoo.training.data import Examples, Normalize, TrainingData
 from suffice.zoo.training.distill import Teacher, cross_entropy, distillation_loss, heads
-from suffice.zoo.training.optimise import MovingAverage, optimiser_for, set_learning_rate
+from suffice.zoo.training.optimize import MovingAverage, optimizer_for, set_learning_rate
 from suffice.zoo.training.recipe import Recipe
 
 
@@ -49,7 +49,7 @@ class Progress:
 class Loop:
     """A run in progress.
 
-    Randomness is drawn anew for each step from (seed, step), so the state of a run is its weights, the optimiser and
+    Randomness is drawn anew for each step from (seed, step), so the state of a run is its weights, the optimizer and
     a number; a run that was stopped and resumed on the CPU ends with the same bits.
 
     Args:
@@ -76,9 +76,9 @@ class Loop:
         self.step = 0
         self.history: list[Progress] = []
         self.seconds = 0.0
-        self.optimiser = optimiser_for(module, recipe)
+        self.optimizer = optimizer_for(module, recipe)
         self.average = MovingAverage(module, recipe.ema) if recipe.ema else None
-        self.normalise = Normalise(data.mean, data.std, self.device)
+        self.normalize = Normalize(data.mean, data.std, self.device)
         # Sums of losses and right answers since the last row; on the device, as reading a number makes a GPU wait.
         self.tally = torch.zeros(2, device=self.device)
         self.seen = 0
@@ -103,7 +103,7 @@ class Loop:
 
         share = np.random.default_rng(seed).beta(recipe.mixup, recipe.mixup) if recipe.mixup else 1.0
         self._share.fill_(float(share))
-        set_learning_rate(self.optimiser, recipe.learning_rate(self.step, self.steps))
+        set_learning_rate(self.optimizer, recipe.learning_rate(self.step, self.steps))
         self._captured(self._batch(), self._share)
         if self.average is not None:
             self.average.update(self.module, self.step)
@@ -118,23 +118,23 @@ class Loop:
             share: How much of its own an image keeps where images are mixed, scalar.
         """
         recipe = self.recipe
-        images = augmented(self.data.train.pixels[index], recipe, self.normalise.mean, self._generator)
+        images = augmented(self.data.train.pixels[index], recipe, self.normalize.mean, self._generator)
         targets = smooth(self.data.train.labels[index], len(self.data.classes), recipe.smoothing)
         if recipe.mixup:
             images, targets = mix(images, targets, share)
         with self._autocast():
-            logits, copied = heads(self._forward(self.normalise(images)))
+            logits, copied = heads(self._forward(self.normalize(images)))
             wanted = self.teacher(images) if self.teacher is not None else None
         loss = cross_entropy(logits, targets)
         if wanted is not None:
             weight = recipe.distill_weight
             loss = (1 - weight) * loss + weight * distillation_loss(copied, wanted, recipe)
 
-        self.optimiser.zero_grad(set_to_none=True)
+        self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
         if recipe.clip is not None:
             nn.utils.clip_grad_norm_(self.module.parameters(), recipe.clip)
-        self.optimiser.step()
+        self.optimizer.step()
         right = (logits.argmax(1) == targets.argmax(1)).sum()
         self.tally += torch.stack((loss.detach() * self.batch, right))
 
@@ -171,7 +171,7 @@ class Loop:
             "step": self.step,
             "module": self.module.state_dict(),
             "average": None if self.average is None else self.average.module.state_dict(),
-            "optimiser": self.optimiser.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
             "tally": self.tally,
             "seen": self.seen,
             "history": [asdict(row) for row in self.history],
@@ -183,7 +183,7 @@ class Loop:
         self.module.load_state_dict(state["module"])
         if self.average is not None:
             self.average.module.load_state_dict(state["average"])
-        self.optimiser.load_state_dict(state["optimiser"])
+        self.optimizer.load_state_dict(state["optimizer"])
         self.tally.copy_(state["tally"])
         self.history = [Progress(**row) for row in state["history"]]
         self.step, self.seen, self.seconds = state["step"], state["seen"], state["seconds"]
@@ -210,13 +210,13 @@ class Loop:
 
 
 @torch.no_grad()
-def accuracy(module: nn.Module, examples: Examples, normalise: Normalise, batch: int = 1000) -> float:
+def accuracy(module: nn.Module, examples: Examples, normalize: Normalize, batch: int = 1000) -> float:
     """Share of right answers, in evaluation mode and full precision; the module's mode is put back.
 
     Args:
         module: The network.
         examples: On the device of the network.
-        normalise: Its normalisation.
+        normalize: Its normalization.
         batch: Images per forward.
     """
     training = module.training
@@ -225,7 +225,7 @@ def accuracy(module: nn.Module, examples: Examples, normalise: Normalise, batch:
         right = torch.zeros((), dtype=torch.int64, device=examples.labels.device)
         for start in range(0, len(examples), batch):
             some = examples[start : start + batch]
-            scores = class_scores(module(normalise(some.pixels.float() / 255)))
+            scores = class_scores(module(normalize(some.pixels.float() / 255)))
             right += (scores.argmax(1) == some.labels).sum()
         return int(right) / len(examples)
     finally:

@@ -16,7 +16,7 @@ Precision = Literal["auto", "fp32", "bf16"]
 
 # What a network that is trained "with modern augmentation" gets on top of the defaults.
 MODERN = {"mixup": 0.2, "erase": 0.25, "smoothing": 0.1, "jitter": 0.2}
-# How a few thousand images with permuted labels are learnt by heart. Transformers need many more passes than CNNs.
+# How a few thousand images with permuted labels are learned by heart. Transformers need many more passes than CNNs.
 BY_HEART = {"epochs": 200.0, "enough": 0.99, "batch": 128, "weight_decay": 0.0}
 
 
@@ -37,7 +37,7 @@ class Recipe:
         clip: Greatest norm of the gradient; None does not clip.
         smoothing: Label smoothing: this much of the target is spread over all classes.
         mixup: Both parameters of the beta distribution that images are mixed by; 0 does not mix.
-        erase: Probability that a rectangle of an image is painted over with the mean colour.
+        erase: Probability that a rectangle of an image is painted over with the mean color.
         jitter: Brightness and contrast are multiplied by up to 1 ± this.
         flip: Mirror half of the images left to right.
         crop: Shift images by up to so many pixels, with reflected borders.
@@ -156,8 +156,8 @@ def recipe_for(*, photographs: bool = False, augmented: bool = False, **given: A
         **given: Fields of the recipe; one that is None counts as not given.
 
     Returns:
-        The recipe. With ``permute_labels=True`` nothing is augmented unless asked for, as what is to be learnt by
-        heart must stay the same, there are more passes in smaller batches, and the run ends when all is learnt.
+        The recipe. With ``permute_labels=True`` nothing is augmented unless asked for, as what is to be learned by
+        heart must stay the same, there are more passes in smaller batches, and the run ends when all is learned.
 
     Example:
         >>> recipe_for(photographs=True, lr=None, batch=64).flip

@@ -130,7 +130,7 @@ def data_of_images(
     device: str | torch.device = "cpu",
     on_progress: OnProgress | None = None,
 ) -> TrainingData:
-    """Data from labelled images: decoded once, short side brought to ``size``, centre cropped.
+    """Data from labeled images: decoded once, short side brought to ``size``, center cropped.
 
     Args:
         training: Training images, each with a label.

@@ -42,8 +42,8 @@ class Trained:
         seconds: Time that training took, without validation.
         data: Name of the data set.
         classes: Names of its classes.
-        mean: Of the normalisation.
-        std: Of the normalisation.
+        mean: Of the normalization.
+        std: Of the normalization.
         size: Height and width of the images.
     """
 
@@ -152,9 +152,9 @@ def train(
         module=result,
         recipe=recipe,
         history=tuple(loop.history),
-        validation_accuracy=accuracy(result, data.validation, loop.normalise),
-        test_accuracy=None if data.test is None else accuracy(result, data.test, loop.normalise),
-        training_accuracy=accuracy(result, data.train[:MOST], loop.normalise),
+        validation_accuracy=accuracy(result, data.validation, loop.normalize),
+        test_accuracy=None if data.test is None else accuracy(result, data.test, loop.normalize),
+        training_accuracy=accuracy(result, data.train[:MOST], loop.normalize),
         seconds=loop.seconds,
         data=data.name,
         classes=data.classes,
@@ -185,7 +185,7 @@ def _run(
         if loop.step % row_every == 0 or loop.step == loop.steps:
             loop.wait()  # or validation would pay for the steps that are still in the GPU's queue
             seconds = watch.read()
-            row = loop.progress(seconds, first, accuracy(loop.result, look, loop.normalise))
+            row = loop.progress(seconds, first, accuracy(loop.result, look, loop.normalize))
             watch.skip()
             loop.close_row(row)
             on_progress(row)

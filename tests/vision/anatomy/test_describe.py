@@ -11,7 +11,7 @@ from torch import nn
 from suffice import Classifier, attribute
 from suffice.errors import AnatomyError, OptionError
 from suffice.vision.anatomy import Anatomy, Layout, describe, record, register_anatomy
-from tests.attribute.nets import TutorialCNN
+from tests.attribution.nets import TutorialCNN
 
 
 def test_facts(specimen):
@@ -112,7 +112,7 @@ def test_a_size_the_model_cannot_take_is_an_error(find):
         describe(find("vit").model(), 0)
 
 
-def test_subclasses_are_recognised():
+def test_subclasses_are_recognized():
     from torchvision.models.resnet import BasicBlock, ResNet
 
     class Mine(ResNet):
@@ -123,7 +123,7 @@ def test_subclasses_are_recognised():
 
 
 class Enlarging(nn.Module):
-    """Normalises, enlarges, and asks a known model."""
+    """Normalizes, enlarges, and asks a known model."""
 
     def __init__(self, body: nn.Module) -> None:
         super().__init__()
@@ -285,7 +285,7 @@ def test_registered_descriptions_come_first(monkeypatch):
     assert anatomy.maps("0.mix", seen.activations["0.mix"]).shape == (1, 8, 2, 2)
 
 
-def test_recognising_imports_no_library():
+def test_recognizing_imports_no_library():
     code = (
         "import sys, torch\n"
         "from suffice.vision.anatomy import describe\n"

@@ -1,4 +1,4 @@
-"""A problem that is learnt in a second, and networks for it."""
+"""A problem that is learned in a second, and networks for it."""
 
 import pytest
 import torch
@@ -34,7 +34,7 @@ def _net(seed: int = 0, classes: int = 3, dropout: float = 0.1) -> nn.Module:
 
 @pytest.fixture
 def net():
-    """Makes a small network with batch normalisation and dropout."""
+    """Makes a small network with batch normalization and dropout."""
     return _net
 
 

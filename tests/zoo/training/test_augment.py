@@ -4,7 +4,7 @@ from torch.nn import functional as F
 
 from suffice.zoo.training import Recipe
 from suffice.zoo.training.augment import augmented, erase, flip, jitter, mix, shift, smooth
-from suffice.zoo.training.data import Normalise, mean_and_std
+from suffice.zoo.training.data import Normalize, mean_and_std
 from suffice.zoo.training.distill import cross_entropy, distillation_loss
 
 BLACK = torch.zeros(3)
@@ -102,13 +102,13 @@ def test_soft_distillation_by_hand():
     assert found.item() == pytest.approx(by_hand.item(), rel=1e-5)
 
 
-def test_normalisation_and_its_numbers():
+def test_normalization_and_its_numbers():
     pixels = torch.randint(0, 256, (50, 3, 9, 7), dtype=torch.uint8)
     pixels[:, 1] //= 2
     mean, std = mean_and_std(pixels)
     values = (pixels.double() / 255).transpose(0, 1).flatten(1)
     assert mean == pytest.approx(values.mean(1).tolist(), abs=6e-4)
     assert std == pytest.approx(values.std(1, unbiased=False).tolist(), abs=6e-4)
-    done = Normalise(mean, std, "cpu")(pixels / 255).transpose(0, 1).flatten(1)
+    done = Normalize(mean, std, "cpu")(pixels / 255).transpose(0, 1).flatten(1)
     assert done.mean(1).tolist() == pytest.approx([0, 0, 0], abs=0.01)
     assert mean_and_std(torch.zeros(2, 3, 4, 4, dtype=torch.uint8)) == ((0, 0, 0), (0.001, 0.001, 0.001))

@@ -62,11 +62,11 @@ def test_train_writes_weights_with_facts(run, tmp_path):
     assert not (tmp_path / "out" / "timm-resnet10t-seed3").exists()
 
 
-def test_permuted_labels_have_files_of_their_own_and_say_what_was_learnt(run, tmp_path):
+def test_permuted_labels_have_files_of_their_own_and_say_what_was_learned(run, tmp_path):
     done = run("timm/resnet10t", "--permute-labels", "--images", 18, "--lr", 1e-6)
     assert (tmp_path / "out" / "timm-resnet10t-permuted-seed0.safetensors").exists()
     assert "training accuracy" in done.stdout
-    assert "were not learnt" in done.stderr
+    assert "were not learned" in done.stderr
 
 
 def test_interrupted_and_resumed(run, tmp_path, monkeypatch):

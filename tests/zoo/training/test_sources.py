@@ -9,16 +9,16 @@ from suffice.errors import ImageError, OptionError
 from suffice.zoo.training import open_data, sources
 from suffice.zoo.training.sources import data_of_renderer, npz_images
 
-COLOURS = {"blue": (20, 30, 220), "red": (220, 30, 20)}
+COLORS = {"blue": (20, 30, 220), "red": (220, 30, 20)}
 
 
 @pytest.fixture
 def folder(tmp_path):
     """Two classes with ten images each, wider than high."""
-    for name, colour in COLOURS.items():
+    for name, color in COLORS.items():
         (tmp_path / "photos" / name).mkdir(parents=True)
         for i in range(10):
-            Image.new("RGB", (24, 16), colour).save(tmp_path / "photos" / name / f"{i}.png")
+            Image.new("RGB", (24, 16), color).save(tmp_path / "photos" / name / f"{i}.png")
     return tmp_path / "photos"
 
 
@@ -27,7 +27,7 @@ def write_npz(path, labels, names=("blue", "red"), **changes):
     files = []
     for label in labels:
         file = io.BytesIO()
-        Image.new("RGB", (16, 16), COLOURS[("blue", "red")[label]]).save(file, "JPEG", quality=95)
+        Image.new("RGB", (16, 16), COLORS[("blue", "red")[label]]).save(file, "JPEG", quality=95)
         files.append(file.getvalue())
     content = {
         "jpeg": np.frombuffer(b"".join(files), np.uint8),
@@ -48,7 +48,7 @@ def test_a_folder(folder):
     assert data.photographs
     for part in (data.train, data.validation):
         for pixels, label in zip(part.pixels, part.labels, strict=True):
-            expected = torch.tensor(COLOURS[data.classes[int(label)]], dtype=torch.uint8)
+            expected = torch.tensor(COLORS[data.classes[int(label)]], dtype=torch.uint8)
             assert torch.equal(pixels, expected.view(3, 1, 1).expand(3, 8, 8))
     assert data.validation.labels.tolist() == [0, 1]
     assert data.mean == pytest.approx((120 / 255, 30 / 255, 120 / 255), abs=6e-4)
@@ -56,7 +56,7 @@ def test_a_folder(folder):
 
 def test_folders_with_validation_and_fewer_images(folder, tmp_path):
     (tmp_path / "val" / "red").mkdir(parents=True)
-    Image.new("RGB", (8, 8), COLOURS["red"]).save(tmp_path / "val" / "red" / "a.png")
+    Image.new("RGB", (8, 8), COLORS["red"]).save(tmp_path / "val" / "red" / "a.png")
     done = []
     data = open_data(
         str(folder), validation=str(tmp_path / "val"), size=8, images=6, on_progress=lambda *d: done.append(d)
@@ -93,7 +93,7 @@ def test_npz_files(tmp_path):
     assert data.validation.labels.tolist() == [1]
     assert data.classes == ("blue", "red")
     for pixels, label in zip(data.train.pixels, data.train.labels, strict=True):
-        expected = torch.tensor(COLOURS[data.classes[int(label)]]).view(3, 1, 1)
+        expected = torch.tensor(COLORS[data.classes[int(label)]]).view(3, 1, 1)
         assert int((pixels.int() - expected).abs().max()) < 6  # JPEG
 
 

@@ -9,7 +9,7 @@ from torch import nn
 from suffice.errors import CheckpointError, OptionError, UnknownModel
 from suffice.zoo.training import Examples, Recipe, Teacher, TrainingData, train
 from suffice.zoo.training.networks import build_network
-from suffice.zoo.training.optimise import MovingAverage, optimiser_for, parameter_groups
+from suffice.zoo.training.optimize import MovingAverage, optimizer_for, parameter_groups
 
 QUICK = Recipe(steps=60, batch=32, lr=0.01)
 # Everything that draws random numbers at once.
@@ -150,7 +150,7 @@ def test_labels_are_permuted_by_the_seed_and_only_in_training(data):
     assert permuted.test is data.test
 
 
-def test_permuted_labels_can_be_learnt_by_heart_and_nothing_else(data):
+def test_permuted_labels_can_be_learned_by_heart_and_nothing_else(data):
     torch.manual_seed(0)
     net = nn.Sequential(nn.Flatten(), nn.Linear(192, 128), nn.ReLU(), nn.Linear(128, 3))
     trained = train(net, data.first(60), Recipe(steps=200, batch=60, lr=0.01, permute_labels=True))
@@ -159,7 +159,7 @@ def test_permuted_labels_can_be_learnt_by_heart_and_nothing_else(data):
     assert "permuted" in trained.data
 
 
-def test_a_run_ends_when_enough_is_learnt(data, net):
+def test_a_run_ends_when_enough_is_learned(data, net):
     whole = train(net(), data, replace(QUICK, steps=400))
     early = train(net(), data, replace(QUICK, steps=400, enough=0.99))
     assert whole.history[-1].step == 400
@@ -167,7 +167,7 @@ def test_a_run_ends_when_enough_is_learnt(data, net):
     assert early.history[-1].accuracy >= 0.99
     assert all(row.accuracy < 0.99 for row in early.history[:-1])
     assert early.training_accuracy > 0.95
-    # What cannot be learnt takes all steps.
+    # What cannot be learned takes all steps.
     noise = data.with_permuted_labels(0)
     tried = train(nn.Sequential(nn.Flatten(), nn.Linear(192, 3)), noise, replace(QUICK, enough=1.0))
     assert tried.history[-1].step == QUICK.steps
@@ -203,7 +203,7 @@ def test_a_teacher_is_approached(data, net):
         return float((teacher(pixels).softmax(1) - mine.exp()).abs().sum(1).mean())
 
     before = distance(student)
-    # The labels say nothing, so what is learnt comes from the teacher.
+    # The labels say nothing, so what is learned comes from the teacher.
     blind = data.with_permuted_labels(0)
     recipe = replace(QUICK, teacher=teacher.name, distillation="soft", distill_weight=1.0)
     trained = train(student, blind, recipe, teacher=teacher)
@@ -264,7 +264,7 @@ def test_weight_decay_spares_vectors_and_what_the_network_excepts():
     decayed, others = parameter_groups(net)
     assert [id(p) for p in decayed] == [id(net.linear.weight)]
     assert {id(p) for p in others} == {id(p) for p in (net.linear.bias, *net.norm.parameters(), net.pos_embed)}
-    groups = optimiser_for(net, Recipe(weight_decay=0.3)).param_groups
+    groups = optimizer_for(net, Recipe(weight_decay=0.3)).param_groups
     assert [group["weight_decay"] for group in groups] == [0.3, 0.0]
 
 

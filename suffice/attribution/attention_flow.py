@@ -1,0 +1,269 @@
+"""Attention, followed through the blocks of a transformer from the tokens that its head reads back to the patches.
+
+What is wanted is always one row (or few) of a product of matrices, one a block. So only these rows are carried from the
+last block to the first: a vector times a matrix, where the product would be a matrix times a matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from suffice.attribution.task import Output, Task, at_least_float32
+from suffice.errors import OptionError
+from suffice.perturb.baselines import Baseline
+from suffice.vision import Classifier
+from suffice.vision.anatomy import record
+
+Heads = Literal["mean", "max", "min"]
+
+# Start layers were chosen for models of this depth.
+PUBLISHED_DEPTH = 12
+IN_WINDOWS = "its blocks do not see all tokens as one sequence, so attention is cut into windows or regrouped"
+
+
+@dataclass(frozen=True)
+class Path:
+    """Consecutive blocks in which every token can look at every other, and the tokens at both ends.
+
+    Attributes:
+        method: Whose path it is, for messages.
+        model: Name of the model, for messages.
+        blocks: Names of the blocks, from the first to the last.
+        attention: Names of the modules that compute their attention.
+        read: Tokens that the head reads, where the path begins.
+        prefix: Tokens before the patch tokens.
+        grid: Rows and columns of the patch tokens.
+
+    Example:
+        >>> path = Path("rollout", "a model", ("b0",), ("b0.attn",), read=(0,), prefix=1, grid=(2, 2))
+        >>> path.start(torch.zeros(3, 5, 5)).tolist()[0]
+        [[1.0, 0.0, 0.0, 0.0, 0.0]]
+        >>> path.maps(torch.arange(5.0).view(1, 1, 5))
+        tensor([[[1., 2.],
+                 [3., 4.]]])
+    """
+
+    method: str
+    model: str
+    blocks: tuple[str, ...]
+    attention: tuple[str, ...]
+    read: tuple[int, ...]
+    prefix: int
+    grid: tuple[int, int]
+
+    @property
+    def tokens(self) -> int:
+        """Number of tokens N, the prefix included."""
+        return self.prefix + self.grid[0] * self.grid[1]
+
+    def rows(self, matrices: Tensor) -> Tensor:
+        """Rows [..., Q, N] of matrices [..., N, N] that belong to the tokens the head reads."""
+        return matrices[..., list(self.read), :]
+
+    def start(self, like: Tensor) -> Tensor:
+        """Rows [B, Q, N] of the identity, for as many images as ``like`` [B, ...] has."""
+        rows = self.rows(torch.eye(self.tokens, dtype=like.dtype, device=like.device))
+        return rows.expand(len(like), -1, -1)
+
+    def maps(self, rows: Tensor) -> Tensor:
+        """Maps [B, h, w] from rows [B, Q, N]: their mean, at the patches."""
+        return rows.mean(dim=1)[:, self.prefix :].unflatten(1, self.grid)
+
+    def checked(self, attention: Tensor, images: int) -> Tensor:
+        """The attention of one block, if it is that of all tokens to all tokens, [B, heads, N, N]."""
+        if attention.dim() != 4 or (len(attention), *attention.shape[2:]) != (images, self.tokens, self.tokens):
+            raise OptionError(
+                f"{self.method} does not fit {self.model}: attention of shape {list(attention.shape)} was seen where "
+                f"[{images}, heads, {self.tokens}, {self.tokens}] was expected, from every token to every token; "
+                "windows, and fewer queries than keys, cannot be followed; a later block may do."
+            )
+        return attention
+
+
+def why_in_windows(net: Classifier) -> str | None:
+    """Why attention cannot be followed whatever block it is entered at; None where that depends on the block."""
+    blocks = net.anatomy.blocks
+    return IN_WINDOWS if blocks and net.anatomy.layout(blocks[-1]).form != "tokens" else None
+
+
+def find_path(task: Task, method: str, start: int = 0, stop: int | None = None, *, pooled: bool = False) -> Path:
+    """The blocks from ``start`` on, if the model's attention can be followed through them.
+
+    Args:
+        task: The images.
+        method: Who asks, for messages.
+        start: First block, from 0.
+        stop: The block after the last; default: to the end.
+        pooled: Whether the method is defined for heads that pool over the patch tokens. The path then begins at each
+            of these, and maps are means over them.
+
+    Raises:
+        OptionError: With the reason.
+    """
+    net, anatomy = task.net, task.net.anatomy
+    depth = len(anatomy.blocks)
+
+    def incompatibility(reason: str) -> OptionError:
+        return OptionError(f"{method} does not fit {net.name}: {reason}.")
+
+    if task.forwarder.compiled:
+        raise OptionError(f"{method} reads attention, which compiled models do not show: no compile=.")
+    if not anatomy.read_tokens and not pooled:
+        raise incompatibility("it starts from a class token, and the head of this model reads none")
+    if not 0 <= start < depth:
+        raise OptionError(f"start_layer={start}; {net.name} has {depth} blocks, from 0 to {depth - 1}.")
+    blocks = anatomy.blocks[start:stop]
+    layouts = [anatomy.layout(block) for block in blocks]
+    last = layouts[-1]
+    if any(layout.form != "tokens" for layout in layouts):
+        raise incompatibility(IN_WINDOWS)
+    if differing := [number for number, layout in enumerate(layouts, start) if layout != last]:
+        raise incompatibility(
+            f"block {differing[-1]} sees {_by(anatomy.grid(anatomy.blocks[differing[-1]]))} patch tokens and the last "
+            f"{_by(last.grid)}, and attention cannot be followed through the change; start_layer={differing[-1] + 1} "
+            "begins after it"
+        )
+    count = last.prefix + last.grid[0] * last.grid[1]
+    return Path(
+        method=method,
+        model=net.name,
+        blocks=blocks,
+        attention=anatomy.attention[start:stop],
+        read=anatomy.read_tokens or tuple(range(last.prefix, count)),
+        prefix=last.prefix,
+        grid=last.grid,
+    )
+
+
+def find_block(task: Task, method: str, layer: int) -> Path:
+    """The path through one block alone, counted from 0, or from the end where negative."""
+    depth = len(task.net.anatomy.blocks)
+    if not -depth <= layer < depth:
+        raise OptionError(
+            f"layer={layer}; {task.net.name} has {depth} blocks, from 0 to {depth - 1} (or -1 for the last)."
+        )
+    return find_path(task, method, layer % depth, layer % depth + 1)
+
+
+def published_start(task: Task, published: int) -> int:
+    """A start layer that was chosen for 12 blocks; in shallower models, at the same share of the depth."""
+    depth = len(task.net.anatomy.blocks)
+    return published if depth >= PUBLISHED_DEPTH else published * depth // PUBLISHED_DEPTH
+
+
+def in_pieces(task: Task, work: Callable[[Task], Tensor]) -> Tensor:
+    """Maps of a task, no more images at a time than fit the model's batch.
+
+    Args:
+        task: The images.
+        work: From a task with some of the images to their maps.
+    """
+    size = task.forwarder.batch_size
+    if len(task) <= size:
+        return work(task)
+    rows = [slice(start, start + size) for start in range(0, len(task), size)]
+    parts = [replace(task, pixels=task.pixels[r], targets=task.targets[r], ids=task.ids[r]) for r in rows]
+    return torch.cat([work(part) for part in parts])
+
+
+def read_attention(task: Task, path: Path, reduce: Callable[[Tensor], Tensor]) -> list[Tensor]:
+    """What a function makes of each block's attention, in one forward without gradients.
+
+    Attention of all heads and blocks takes more memory than all else, so each is reduced as soon as it is there.
+
+    Args:
+        task: The images.
+        path: The blocks.
+        reduce: From the attention of a block [B, heads, N, N] to what is kept of it.
+
+    Returns:
+        One tensor a block, from the first to the last.
+    """
+    module, dtype = task.forwarder.module, task.forwarder.dtype
+    kept: dict[str, Tensor] = {}
+    with ExitStack() as stack:
+        seen = stack.enter_context(record(module, attention=path.attention))
+
+        def reducing(name: str) -> Callable[..., None]:
+            def hook(_module: nn.Module, _inputs: Any, _output: Any) -> None:
+                attention = path.checked(seen.attention[name], len(task))
+                kept[name] = reduce(at_least_float32(attention))
+                seen.attention[name] = attention.new_empty(0)  # seen, but not kept
+
+            return hook
+
+        for name in path.attention:
+            handle = module.get_submodule(name).register_forward_hook(reducing(name))
+            stack.callback(handle.remove)
+        module(task.inputs.to(dtype))
+    return [kept[name] for name in path.attention]
+
+
+def attention_and_gradients(task: Task, path: Path, output: Output) -> list[tuple[Tensor, Tensor]]:
+    """Attention of each block and the gradients there, [B, heads, N, N] each, from the first block to the last.
+
+    One forward, and one way back that ends at the first block's attention.
+    """
+    with record(task.forwarder.module, attention=path.attention, gradients=True) as seen:
+        slopes = seen.gradients(task.outputs(task.inputs, output))
+    return [
+        (path.checked(at_least_float32(seen.attention[n].detach()), len(task)), at_least_float32(slopes.attention[n]))
+        for n in path.attention
+    ]
+
+
+def integrated_feedback(task: Task, path: Path, steps: int, baseline: Baseline, output: Output) -> Tensor:
+    """Gradients at the last attention, averaged on the way from a baseline, clipped at 0, averaged over heads.
+
+    The graph starts at the last attention, so that nothing before it is differentiated or kept.
+
+    Args:
+        task: The images.
+        path: Whose last block counts.
+        steps: Points on the way, both its ends included.
+        baseline: Where it begins.
+        output: What is differentiated.
+
+    Returns:
+        [B, Q, N], the rows of the tokens that the head reads.
+    """
+    if steps < 2:
+        raise OptionError(f"steps={steps}; give 2 or more, as both ends of the way count.")
+    last = path.attention[-1]
+    hidden = task.net.normalize(task.baseline(baseline))
+    points = torch.linspace(0, 1, steps).to(hidden)
+
+    def along(portion: range) -> Tensor:
+        alpha = points[portion.start : portion.stop, None, None, None, None]
+        inputs = (hidden + alpha * (task.inputs - hidden)).flatten(0, 1)
+        with record(task.forwarder.module, attention=[last], gradients=True) as seen:
+            slopes = seen.gradients(task.outputs(inputs, output))
+        return at_least_float32(path.rows(path.checked(slopes.attention[last], len(inputs))))
+
+    return task.mean_over(steps, along).relu().mean(dim=1)
+
+
+def fuse_heads(values: Tensor, heads: Heads) -> Tensor:
+    """Values [B, heads, ...] of all heads as one, [B, ...].
+
+    Example:
+        >>> fuse_heads(torch.tensor([[[1.0, 2.0], [3.0, 0.0]]]), "max")
+        tensor([[3., 2.]])
+    """
+    if heads == "mean":
+        return values.mean(dim=1)
+    if heads == "max":
+        return values.amax(dim=1)
+    if heads == "min":
+        return values.amin(dim=1)
+    raise OptionError(f"heads={heads!r}; it can be 'mean', 'max' or 'min'.")
+
+
+def _by(grid: tuple[int, int]) -> str:
+    return f"{grid[0]}×{grid[1]}"

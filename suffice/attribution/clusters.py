@@ -1,0 +1,173 @@
+"""Clustering of feature channels, for many images at once and on their device.
+
+Two ways, each over a batch: agglomerative clustering up to a distance, and k-means. An image's clusters depend on the
+image alone, never on those it shares a batch with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from suffice.attribution.task import Task
+from suffice.errors import OptionError
+from suffice.vision.noise import uniform_noise
+
+Linkage = Literal["complete", "average", "single"]
+
+# Numbers that the distances of one portion of images may take during k-means: one gigabyte.
+_AT_ONCE = 1 << 28
+
+
+def agglomerate(distances: Tensor, threshold: float, linkage: Linkage = "complete") -> Tensor:
+    """Merge the two nearest clusters again and again, until none are nearer than a threshold.
+
+    For these linkages, merging two clusters never brings them nearer to a third. Clusters that are each other's
+    nearest therefore end up merged whatever happens elsewhere, and all such pairs of all images can be merged at
+    once. That takes a few dozen rounds rather than one for each merge, and gives the same clusters.
+
+    Args:
+        distances: Between items, symmetric [B, n, n]; infinite for items that are to stay alone.
+        threshold: Largest distance over which to merge.
+        linkage: Distance of two clusters: of their farthest members (``"complete"``), their nearest (``"single"``),
+            or on average over all pairs (``"average"``).
+
+    Returns:
+        For each item the first item of its cluster, [B, n] int64.
+
+    Example:
+        >>> places = torch.tensor([[0.0], [0.1], [5.0], [5.2], [0.3]])
+        >>> agglomerate(torch.cdist(places, places)[None], threshold=1.0)
+        tensor([[0, 0, 2, 2, 0]])
+    """
+    if linkage not in get_args(Linkage):
+        raise OptionError(f"linkage={linkage!r}; it can be {', '.join(map(repr, get_args(Linkage)))}.")
+    images, count, _ = distances.shape
+    first_of = torch.arange(count, device=distances.device).repeat(images, 1)
+    # Clusters still at work stand in slots, in order of their first items.
+    item, size = first_of.clone(), torch.ones_like(first_of, dtype=distances.dtype)
+    apart = distances.clone()
+    apart.diagonal(dim1=1, dim2=2).fill_(torch.inf)
+    while apart.shape[1] > 1:
+        near, partner = apart.min(dim=2)
+        slot = torch.arange(apart.shape[1], device=apart.device)
+        mutual = (partner.gather(1, partner) == slot) & (near <= threshold) & (slot < partner)
+        image, kept = mutual.nonzero(as_tuple=True)
+        if not len(image):
+            break
+        gone = partner[image, kept]
+        share = size[image, kept] / (size[image, kept] + size[image, gone])
+        apart[image, kept] = _joined(apart[image, kept], apart[image, gone], share, linkage)
+        apart[image, :, kept] = _joined(apart[image, :, kept], apart[image, :, gone], share, linkage)
+        if linkage == "average":
+            # Rows and columns were averaged in different orders; without the same last bit, nobody might be mutual.
+            apart = (apart + apart.mT) / 2
+        apart[image, gone] = torch.inf
+        apart[image, :, gone] = torch.inf
+        apart[image, kept, kept] = torch.inf
+        size[image, kept] += size[image, gone]
+        successor = torch.arange(count, device=apart.device).repeat(images, 1)
+        successor[image, item[image, gone]] = item[image, kept]
+        first_of = successor.gather(1, first_of)
+
+        # One without a near neighbor will never have one.
+        busy = near <= threshold
+        busy[image, gone] = False
+        most = int(busy.sum(dim=1).max())
+        if most <= apart.shape[1] * 3 // 4:
+            stay = busy.sort(dim=1, descending=True, stable=True).indices[:, :most]
+            apart = apart.gather(1, stay[:, :, None].expand(-1, -1, apart.shape[2]))
+            apart = apart.gather(2, stay[:, None].expand(-1, most, -1))
+            item, size = item.gather(1, stay), size.gather(1, stay)
+    return first_of
+
+
+def k_means(
+    samples: Tensor, count: int, seeds: Tensor, *, iterations: int = 100, tolerance: float = 1e-4
+) -> tuple[Tensor, Tensor]:
+    """Euclidean k-means by Lloyd's algorithm, one clustering an image.
+
+    It begins at distinct samples: those with the lowest numbers in the first draw of uniform noise of the image's
+    seed. It ends when the centroids together moved by no more than the tolerance (sum of squares), image by image. A
+    cluster that loses all its samples stays where it was.
+
+    Args:
+        samples: [B, n, features].
+        count: Number of clusters, at most n.
+        seeds: One for each image, [B] int64.
+        iterations: At most so many.
+        tolerance: See above.
+
+    Returns:
+        Centroids [B, count, features], and how many samples each was last the nearest of, [B, count] int64.
+
+    Example:
+        >>> places = torch.tensor([[[0.0], [0.2], [5.0], [5.2]]])
+        >>> centroids, sizes = k_means(places, 2, torch.tensor([7]))
+        >>> centroids.flatten().sort().values, sizes
+        (tensor([0.1000, 5.1000]), tensor([[2, 2]]))
+    """
+    if not 1 <= count <= samples.shape[1]:
+        raise OptionError(f"{count} clusters of {samples.shape[1]} samples; expected from 1 to {samples.shape[1]}.")
+    at_once = max(1, _AT_ONCE // (samples.shape[1] * count))
+    found = [
+        _k_means(part, first_samples(seed, samples.shape[1], count), iterations, tolerance)
+        for part, seed in zip(samples.split(at_once), seeds.split(at_once), strict=True)
+    ]
+    return torch.cat([centroids for centroids, _ in found]), torch.cat([sizes for _, sizes in found])
+
+
+def first_samples(seeds: Tensor, available: int, count: int) -> Tensor:
+    """The samples at which :func:`k_means` begins, [B, count] int64."""
+    chance = uniform_noise(seeds, torch.zeros_like(seeds), (available,))
+    return chance.sort(dim=1, stable=True).indices[:, :count]
+
+
+def few_at_a_time(task: Task) -> Iterator[Task]:
+    """The images of a task, so few at a time that what clustering keeps of each is bounded by the batch size."""
+    for rows in torch.arange(len(task)).split(max(1, task.forwarder.batch_size // 8)):
+        part = slice(int(rows[0]), int(rows[-1]) + 1)
+        yield replace(task, pixels=task.pixels[part], targets=task.targets[part], ids=task.ids[part])
+
+
+def precise(device: torch.device) -> torch.dtype:
+    """The precision for sums that must not depend on their order: float64 where the device has it."""
+    return torch.float32 if device.type == "mps" else torch.float64
+
+
+def _joined(one: Tensor, other: Tensor, share: Tensor, linkage: Linkage) -> Tensor:
+    """Distances [P, n] of joined clusters to all others, from those of their two parts."""
+    if linkage == "complete":
+        return torch.maximum(one, other)
+    if linkage == "single":
+        return torch.minimum(one, other)
+    return share[:, None] * one + (1 - share)[:, None] * other
+
+
+def _k_means(samples: Tensor, start: Tensor, iterations: int, tolerance: float) -> tuple[Tensor, Tensor]:
+    images, count = start.shape
+    features = samples.shape[2]
+    centroids = samples.gather(1, start[:, :, None].expand(-1, -1, features))
+    sizes = torch.zeros_like(start)
+    active = torch.arange(images, device=samples.device)
+    for _ in range(iterations):
+        own, before = samples[active], centroids[active]
+        # The squares of the samples are the same for all centroids, so they need not be added.
+        nearest = torch.baddbmm(before.square().sum(dim=2)[:, None], own, before.mT, alpha=-2).argmin(dim=2)
+        place = (nearest + count * torch.arange(len(active), device=samples.device)[:, None]).flatten()
+        number = torch.bincount(place, minlength=len(active) * count).view(len(active), count)
+        exact = precise(samples.device)
+        sums = torch.zeros(number.numel(), features, dtype=exact, device=samples.device)
+        sums.index_add_(0, place, own.flatten(0, 1).to(exact))
+        means = (sums.view(len(active), count, features) / number.clamp(min=1)[:, :, None]).to(samples.dtype)
+        after = torch.where(number[:, :, None] > 0, means, before)
+        centroids[active], sizes[active] = after, number
+        moves = (after - before).square().sum(dim=(1, 2)) > tolerance
+        active = active[moves]
+        if not len(active):
+            break
+    return centroids, sizes

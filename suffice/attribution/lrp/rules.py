@@ -1,0 +1,147 @@
+"""What one layer does with the relevance of its outputs: how much each of its inputs gets.
+
+Biases get none. Normalization, activation functions, softmax and dropout hand relevance on as it is, so they need no
+function here. Nothing mixes images: the first axis is that of images, and every sum runs within one of them.
+
+Which rules conserve, that is, hand on exactly as much as they were given:
+
+* :func:`linear` with a shared denominator, wherever an output has a positive contribution at all. An output that has
+  none loses its relevance.
+* :func:`product`, wherever the product is not 0.
+* :func:`add`, rescaled or not; unrescaled only wherever the sum is not 0.
+
+:func:`linear` with separate denominators does not: an output that has both kinds of positive contributions hands its
+relevance on twice. All this holds up to the small number in :func:`per_unit`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch.nn.functional as F
+from torch import Tensor
+
+EPSILON = 1e-9
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Which of the rules in circulation to follow.
+
+    Attributes:
+        shared: Whether both kinds of positive contributions to a linear layer's output share one denominator.
+        rescaled: Whether the two terms of a sum are rescaled so that neither gets more than there is.
+    """
+
+    shared: bool = True
+    rescaled: bool = True
+
+
+def per_unit(relevance: Tensor, total: Tensor) -> Tensor:
+    """Relevance for each unit of a total, 0 where the total is 0.
+
+    The small number in the denominator is added whatever the sign of the total, as in the original.
+
+    Args:
+        relevance: [...].
+        total: [...].
+
+    Returns:
+        [...].
+
+    Example:
+        >>> import torch
+        >>> per_unit(torch.ones(3), torch.tensor([2.0, -4.0, 0.0]))
+        tensor([ 0.5000, -0.2500,  0.0000])
+    """
+    denominator = total + EPSILON
+    # The total may be just the negative of the small number.
+    denominator = denominator.masked_fill(denominator == 0, EPSILON)
+    return (relevance / denominator).masked_fill(total == 0, 0)
+
+
+def linear(x: Tensor, weight: Tensor, relevance: Tensor, shared: bool = True) -> Tensor:
+    """Relevance of the inputs of a linear layer, by their positive contributions (alpha 1, beta 0).
+
+    A contribution is positive where input and weight have the same sign.
+
+    Args:
+        x: Inputs, [..., in].
+        weight: [out, in].
+        relevance: Of the outputs, [..., out].
+        shared: Divide by the sum of all positive contributions. Otherwise contributions of positive inputs are
+            divided by their own sum, and those of negative inputs by theirs.
+
+    Returns:
+        [..., in].
+
+    Example:
+        >>> import torch
+        >>> x, weight = torch.tensor([3.0, -1.0]), torch.tensor([[1.0, -1.0]])
+        >>> linear(x, weight, torch.ones(1))
+        tensor([0.7500, 0.2500])
+        >>> linear(x, weight, torch.ones(1), shared=False)
+        tensor([1., 1.])
+    """
+    halves = ((x.clamp(min=0), weight.clamp(min=0)), (x.clamp(max=0), weight.clamp(max=0)))
+    totals = [F.linear(part, signed) for part, signed in halves]
+    if shared:
+        units = per_unit(relevance, totals[0] + totals[1])
+        return halves[0][0] * (units @ halves[0][1]) + halves[1][0] * (units @ halves[1][1])
+    first, second = (
+        part * (per_unit(relevance, total) @ signed) for (part, signed), total in zip(halves, totals, strict=True)
+    )
+    return first + second
+
+
+def product(left: Tensor, right: Tensor, relevance: Tensor) -> tuple[Tensor, Tensor]:
+    """Relevance of the factors of a matrix product, half of it to each.
+
+    Args:
+        left: [..., n, d].
+        right: [..., d, m].
+        relevance: Of ``left @ right``, [..., n, m].
+
+    Returns:
+        Of ``left`` [..., n, d] and of ``right`` [..., d, m].
+
+    Example:
+        >>> import torch
+        >>> product(torch.tensor([[1.0, 3.0]]), torch.tensor([[1.0], [1.0]]), torch.ones(1, 1))
+        (tensor([[0.1250, 0.3750]]), tensor([[0.1250], [0.3750]]))
+    """
+    units = per_unit(relevance, left @ right) / 2
+    return left * (units @ right.transpose(-2, -1)), right * (left.transpose(-2, -1) @ units)
+
+
+def add(a: Tensor, b: Tensor, relevance: Tensor, rescaled: bool = True) -> tuple[Tensor, Tensor]:
+    """Relevance of the terms of a sum, in proportion to them.
+
+    Where terms nearly cancel, both get much, one of it negative. Rescaling keeps the proportions within a term and
+    gives each term as a whole a share of the relevance there is, by the magnitude of what it got.
+
+    Args:
+        a: [B, ...].
+        b: [B, ...].
+        relevance: Of ``a + b``, [B, ...].
+        rescaled: Whether to rescale, image by image.
+
+    Returns:
+        Of ``a`` and of ``b``, [B, ...] each.
+
+    Example:
+        >>> import torch
+        >>> add(torch.tensor([[3.0]]), torch.tensor([[-1.0]]), torch.ones(1, 1), rescaled=False)
+        (tensor([[1.5000]]), tensor([[-0.5000]]))
+        >>> add(torch.tensor([[3.0]]), torch.tensor([[-1.0]]), torch.ones(1, 1))
+        (tensor([[0.7500]]), tensor([[0.2500]]))
+    """
+    units = per_unit(relevance, a + b)
+    parts = a * units, b * units
+    if not rescaled:
+        return parts
+    axes = tuple(range(1, relevance.dim()))
+    sums = [part.sum(dim=axes, keepdim=True) for part in parts]
+    # part · (|sum| / Σ|sums| · all) / sum, without the division by a sum that may be 0.
+    scale = per_unit(relevance.sum(dim=axes, keepdim=True), sums[0].abs() + sums[1].abs())
+    return parts[0] * sums[0].sign() * scale, parts[1] * sums[1].sign() * scale

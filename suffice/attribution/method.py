@@ -1,0 +1,174 @@
+"""What a method is: a function over a batch of images, with the facts about it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from torch import Tensor
+
+from suffice.errors import AnatomyError, OptionError
+from suffice.plugins import import_all, matching, unknown
+
+if TYPE_CHECKING:
+    from suffice.vision import Classifier
+
+Need = Literal["gradients", "feature maps", "tokens", "attention", "class token", "relevance"]
+Function = TypeVar("Function", bound=Callable[..., Tensor])
+
+_methods: dict[str, Method] = {}
+_aliases: dict[str, str] = {}
+
+
+@dataclass(frozen=True)
+class Method:
+    """An attribution method and what is known about it.
+
+    Attributes:
+        name: By which users call it.
+        about: What it does, in one line.
+        reference: Where it was published.
+        needs: What it needs of a model: ``"gradients"``, ``"feature maps"``, ``"tokens"``, ``"attention"``, a
+            ``"class token"``, rules by which ``"relevance"`` goes back through it, or nothing.
+        options: Its options with their defaults.
+        aliases: Other names.
+        function: ``function(task, **options)``, from a :class:`Task` to maps [B, h, w], high = important.
+        incompatible: Looks closer at a model than ``needs`` can say: why the method does not fit it, or None.
+    """
+
+    name: str
+    about: str
+    reference: str
+    needs: tuple[Need, ...]
+    options: Mapping[str, Any]
+    aliases: tuple[str, ...]
+    function: Callable[..., Tensor]
+    incompatible: Callable[[Classifier], str | None] | None = None
+
+    def __str__(self) -> str:
+        return self.name
+
+    def incompatibility(self, net: Classifier) -> str | None:
+        """Why this method does not fit a model; None where it does."""
+        if not set(self.needs) - {"gradients"}:
+            return None
+        try:
+            anatomy = net.anatomy
+        except AnatomyError as error:
+            return f"its anatomy is not known ({error})"
+        if "tokens" in self.needs and anatomy.token_grid is None:
+            return "it has no tokens"
+        if "attention" in self.needs and not anatomy.attention:
+            return "no attention of it can be read"
+        if "class token" in self.needs and not anatomy.read_tokens:
+            return "its head reads no class token"
+        return None if self.incompatible is None else self.incompatible(net)
+
+    def check(self, options: Mapping[str, Any]) -> None:
+        """Raise an error if an option is unknown, or is text where a number belongs, or not true or false."""
+        for name, value in options.items():
+            if name not in self.options:
+                known = ", ".join(self.options) or "none"
+                raise OptionError(f"{self.name} has no option {name!r}; its options are {known}.")
+            usual = self.options[name]
+            if isinstance(usual, bool):
+                wrong = not isinstance(value, bool)
+            else:  # several numbers may stand where one does, so only what can never be one is refused
+                wrong = isinstance(usual, (int, float)) and isinstance(value, (str, bool))
+            if wrong:
+                raise OptionError(f"{self.name} has {name}={usual!r} by default; {value!r} cannot stand there.")
+
+
+def method(
+    name: str,
+    *,
+    reference: str,
+    needs: tuple[Need, ...] = (),
+    aliases: tuple[str, ...] = (),
+    incompatible: Callable[[Classifier], str | None] | None = None,
+) -> Callable[[Function], Function]:
+    """Declare a method; that is all it takes for it to appear in :func:`methods`, the command line and the tests.
+
+    The first line of the function's docstring says what it does; its keyword-only parameters are its options.
+
+    Args:
+        name: By which users call it.
+        reference: Where it was published.
+        needs: What it needs of a model.
+        aliases: Other names.
+        incompatible: Looks closer at a model: why the method does not fit it, or None where it does.
+
+    Returns:
+        A decorator that gives the function back as it was.
+
+    Example:
+        >>> @method("brightness", reference="nowhere")
+        ... def brightness(task, *, power: float = 1.0):
+        ...     \"\"\"Bright pixels.\"\"\"
+        ...     return task.pixels.mean(dim=1) ** power
+        >>> find_method("brightness").options["power"]
+        1.0
+        >>> forget_method("brightness")
+    """
+
+    def declare(function: Function) -> Function:
+        parameters = list(inspect.signature(function).parameters.values())[1:]
+        options = {p.name: p.default for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
+        if len(options) < len(parameters) or inspect.Parameter.empty in options.values():
+            raise OptionError(f"The options of {name} must be keyword-only and have defaults.")
+        about = (inspect.getdoc(function) or "").partition("\n")[0]
+        for key in (name, *aliases):
+            taken = _methods.get(_aliases.get(key, key))
+            if taken is not None and taken.function.__module__ != function.__module__:
+                raise OptionError(f"There is already a method {key!r}; choose another name.")
+        _methods[name] = Method(
+            name, about, reference, needs, MappingProxyType(options), aliases, function, incompatible
+        )
+        _aliases.update(dict.fromkeys(aliases, name))
+        return function
+
+    return declare
+
+
+def forget_method(name: str) -> None:
+    """Take a method off the list."""
+    for alias in _methods.pop(name).aliases:
+        del _aliases[alias]
+
+
+def all_methods() -> dict[str, Method]:
+    """All methods by name: of this package, of others by entry points in the group ``suffice.methods``, and yours.
+
+    Example:
+        >>> all_methods()["integrated-gradients"].needs
+        ('gradients',)
+    """
+    import_all("suffice.attribution.methods", "suffice.methods")
+    return dict(sorted(_methods.items()))
+
+
+def list_methods(pattern: str = "*", net: Classifier | None = None) -> list[str]:
+    """List the names of attribution methods.
+
+    Args:
+        pattern: Shell-style, such as ``"igos*"``.
+        net: Only those that fit this classifier.
+
+    Example:
+        >>> list_methods("cgw*")
+        ['cgw1', 'cgw2']
+    """
+    known = all_methods()
+    return [name for name in matching(known, pattern) if net is None or known[name].incompatibility(net) is None]
+
+
+def find_method(name: str) -> Method:
+    """A method by its name or an alias; an unknown name is an error that suggests close ones."""
+    known = all_methods()
+    found = known.get(_aliases.get(name, name))
+    if found is None:
+        raise unknown("method", name, known, _aliases)
+    return found

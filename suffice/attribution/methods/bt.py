@@ -1,0 +1,183 @@
+"""What the tokens perceive of each other, and what the class gives back: BT-H by heads, BT-T by tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from suffice.attribution.attention_flow import (
+    Path,
+    attention_and_gradients,
+    find_path,
+    in_pieces,
+    integrated_feedback,
+    published_start,
+    read_attention,
+    why_in_windows,
+)
+from suffice.attribution.method import method
+from suffice.attribution.task import Output, Task
+from suffice.errors import OptionError
+from suffice.perturb.baselines import Baseline
+from suffice.vision.anatomy.attention import AttentionCapture
+from suffice.vision.anatomy.trace import first_tensor
+
+REFERENCE = "Chen et al., Beyond Intuition: Rethinking Token Attributions inside Transformers, TMLR 2023"
+
+
+@method("bt-h", reference=REFERENCE, needs=("gradients", "attention"), incompatible=why_in_windows)
+def bt_h(
+    task: Task,
+    *,
+    start_layer: int | None = None,
+    steps: int = 20,
+    baseline: Baseline = "mean",
+    output: Output = "logit",
+) -> Tensor:
+    """Attention carried through the blocks, heads weighted by importance, times integrated gradients at the end.
+
+    A head's importance in a block is the mean magnitude of Aᵀ·G, attention times its gradient, as a share of that of
+    all heads. Where the model's head reads a distillation token as well as the class token, the map is the mean of
+    both; where it pools over patch tokens, the mean over these.
+
+    Args:
+        task: The images.
+        start_layer: First block, from 0. Default: 3, the paper's layer 4 of 12 counted from 1; in models of fewer
+            than 12 blocks at the same share of the depth. 0 is what other comparisons use.
+        steps: Scaled images, of which the first is the baseline and the last the image.
+        baseline: From where images are scaled; ``"mean"`` is zero after normalization, as published.
+        output: Differentiate the ``"logit"``, as published, or the ``"score"``.
+
+    Returns:
+        [B, h, w], on the grid of the patch tokens.
+    """
+    start = published_start(task, 3) if start_layer is None else start_layer
+
+    def maps(part: Task) -> Tensor:
+        path = find_path(part, "bt-h", start, pooled=True)
+        rows = path.start(part.inputs)
+        for attention, slopes in reversed(attention_and_gradients(part, path, output)):
+            importance = (attention.transpose(-2, -1) @ slopes).abs().mean(dim=(-2, -1))
+            total = importance.sum(dim=1, keepdim=True)
+            share = (importance / total).where(total > 0, 0.0)
+            rows = rows + rows @ torch.einsum("bh,bhqk->bqk", share, attention)
+        return path.maps(rows * integrated_feedback(part, path, steps, baseline, output))
+
+    return in_pieces(task, maps)
+
+
+@method("bt-t", reference=REFERENCE, needs=("gradients", "attention"), incompatible=why_in_windows)
+def bt_t(
+    task: Task,
+    *,
+    start_layer: int | None = None,
+    steps: int = 20,
+    baseline: Baseline = "mean",
+    output: Output = "logit",
+) -> Tensor:
+    """Attention carried through the blocks, tokens weighted by what they bring, times integrated gradients at the end.
+
+    What a token brings to a block's attention is the length of its values, after the output projection and without its
+    bias, relative to the length of the token as it enters the block. Heads are averaged. Where the model's head reads a
+    distillation token as well as the class token, the map is the mean of both; where it pools over patch tokens, the
+    mean over these.
+
+    Args:
+        task: The images.
+        start_layer: First block, from 0. Default: 6, the paper's layer 7 of 12 counted from 1; in models of fewer
+            than 12 blocks at the same share of the depth. 0 is what other comparisons use.
+        steps: Scaled images, of which the first is the baseline and the last the image.
+        baseline: From where images are scaled; ``"mean"`` is zero after normalization, as published.
+        output: Differentiate the ``"logit"``, as published, or the ``"score"``.
+
+    Returns:
+        [B, h, w], on the grid of the patch tokens.
+    """
+    start = published_start(task, 6) if start_layer is None else start_layer
+
+    def maps(part: Task) -> Tensor:
+        path = find_path(part, "bt-t", start, pooled=True)
+        mixed, brought = _attention_and_brought(part, path)
+        rows = path.start(part.inputs)
+        for attention, share in zip(reversed(mixed), reversed(brought), strict=True):
+            # All factors are 0 or more, so the published magnitude of the rows is the rows.
+            rows = rows + (rows @ attention) * share[:, None]
+        return path.maps(rows * integrated_feedback(part, path, steps, baseline, output))
+
+    return in_pieces(task, maps)
+
+
+def _attention_and_brought(task: Task, path: Path) -> tuple[list[Tensor], list[Tensor]]:
+    """Mean attention over heads [B, N, N] of each block, and what each token brings to it [B, N]."""
+    module = task.forwarder.module
+    lengths: dict[str, Tensor] = {}
+    calls: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {}
+
+    def note_length(block: str) -> Callable[..., None]:
+        def hook(_module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            tokens = first_tensor((*args, *kwargs.values()))
+            assert tokens is not None, f"{block} was called without a tensor"
+            lengths[block] = tokens.norm(dim=-1)
+
+        return hook
+
+    def note_call(attention: str) -> Callable[..., None]:
+        def hook(_module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            calls[attention] = (args, kwargs)
+
+        return hook
+
+    with ExitStack() as stack:
+        for name, noting in [
+            *((block, note_length(block)) for block in path.blocks),
+            *((attention, note_call(attention)) for attention in path.attention),
+        ]:
+            handle = module.get_submodule(name).register_forward_pre_hook(noting, with_kwargs=True)
+            stack.callback(handle.remove)
+        mixed = read_attention(task, path, lambda attention: attention.mean(dim=1))
+
+    brought: list[Tensor] = []
+    for block, attention in zip(path.blocks, path.attention, strict=True):
+        attend = _OwnAttention(module.get_submodule(attention), attention, *calls.pop(attention))
+        nothing = attend(0.0)
+        values = attend(1.0) - nothing
+        # Blocks are built alike, so the first speaks for all. Far away, and beyond zero, no activation looks linear.
+        if not brought and ((attend(-100.0) - nothing) / -100 - values).norm() > 1e-2 * values.norm():
+            raise OptionError(
+                f"bt-t does not fit {path.model}: more than a linear projection follows the attention in {attention}, "
+                "so that values have no length after it."
+            )
+        brought.append((values.norm(dim=-1) / lengths[block]).where(lengths[block] > 0, 0.0))
+    return mixed, brought
+
+
+class _OwnAttention:
+    """Runs an attention module as if each token attended to itself alone.
+
+    What comes out with weight 1, less what comes out with weight 0, is each token's values of all heads after the
+    output projection and without its bias, whatever the module's layers are called.
+
+    Args:
+        module: The attention module.
+        name: Its name.
+        args: What the model called it with.
+        kwargs: By name.
+    """
+
+    def __init__(self, module: nn.Module, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.module, self.name, self.args, self.kwargs = module, name, args, kwargs
+
+    def __call__(self, weight: float) -> Tensor:
+        def own(_name: str, weights: Tensor) -> Tensor:
+            return weight * torch.eye(weights.shape[-1], dtype=weights.dtype, device=weights.device).expand_as(weights)
+
+        capture = AttentionCapture(own)
+        with capture:
+            capture.entering(self.name, self.module, self.args, self.kwargs)
+            found = first_tensor(self.module(*self.args, **self.kwargs))
+        assert found is not None, f"{self.name} puts out no tensor"
+        return found

@@ -1,0 +1,72 @@
+"""Attention, weighted by its gradient and its relevance, and multiplied through the blocks."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from suffice.attribution.lrp.rules import Rules
+from suffice.attribution.lrp.structure import Transformer, known_transformer, why_unknown
+from suffice.attribution.lrp.walk import walk
+from suffice.attribution.lrp.watch import in_parts, watch
+from suffice.attribution.method import method
+from suffice.attribution.task import Task
+from suffice.errors import OptionError
+
+
+@method(
+    "cgw1",
+    aliases=("chefer1", "t-attr"),
+    reference="Chefer, Gur, Wolf, Transformer Interpretability Beyond Attention Visualization, CVPR 2021",
+    needs=("gradients", "attention", "relevance"),
+    incompatible=why_unknown,
+)
+def cgw1(task: Task, *, start_layer: int = 0, row_normalized: bool = False) -> Tensor:
+    """Relevance of attention times its gradient, positive part, multiplied through the blocks.
+
+    Each block has a matrix: the identity, for what skips the attention, plus the mean over heads of the positive part
+    of relevance times gradient. The map is the row of the token that the head reads in the product of all matrices;
+    where it reads two, as in DeiT distilled, the mean of their rows.
+
+    One forward, one backward, and for the relevance about five forwards' worth of matrix products. Relevance is divided
+    by sums that can be nearly 0: on trained networks maps can differ by a few percent of their maximum between float32
+    and float64, so between machines. To compare implementations, compare them in float64.
+
+    Args:
+        task: The images.
+        start_layer: First block whose matrix counts, from 0. The published evaluations on ImageNet use 1.
+        row_normalized: Divide each row of a block's matrix by its sum, as the copy of this method that comes with TAM
+            does.
+
+    Returns:
+        [B, h, w], one value a token.
+    """
+    transformer = known_transformer(task.net, "cgw1")
+    depth = len(transformer.blocks)
+    if not isinstance(start_layer, int) or not 0 <= start_layer < depth:
+        raise OptionError(f"start_layer={start_layer!r}; {task.net.name} has blocks 0 to {depth - 1}.")
+
+    def explain(part: Task) -> Tensor:
+        return _maps(part, transformer, start_layer, row_normalized)
+
+    return in_parts(task, explain)
+
+
+def _maps(task: Task, transformer: Transformer, start: int, row_normalized: bool) -> Tensor:
+    """Maps of as many images as fit at once, [B, h, w]."""
+    seen = watch(task, transformer, start, gradients=True)
+    row: Tensor | None = None
+    for step in walk(transformer, seen.activations, task.targets, start, Rules()):
+        slopes = seen.gradients[step.block][:, :, step.rows]
+        matrix = (slopes * step.attention).relu().mean(dim=1)
+        if row is None:  # the last block: only the rows of tokens that are read have relevance, and only they are used
+            row = matrix.new_zeros(matrix.shape[0], matrix.shape[2])
+            row[:, step.rows] = 1 / len(transformer.read)
+        if row_normalized:
+            row[:, step.rows] = row[:, step.rows] / (1 + matrix.sum(dim=2))
+        # Row by matrix, not matrix by matrix: of the product only this row is read.
+        row = row + torch.einsum("bq,bqk->bk", row[:, step.rows], matrix)
+    assert row is not None, "a transformer without blocks"
+    grid = task.net.anatomy.token_grid
+    assert grid is not None, "a transformer without tokens"
+    return row[:, -grid[0] * grid[1] :].unflatten(1, grid)

@@ -1,0 +1,39 @@
+"""The gradient of a class with respect to the pixels."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from torch import Tensor
+
+from suffice.attribution.method import method
+from suffice.attribution.reduce import Reduction, over_channels
+from suffice.attribution.task import Output, Task
+
+
+@method(
+    "gradient",
+    aliases=("saliency", "vanilla-gradient"),
+    reference="Simonyan, Vedaldi, Zisserman, Deep Inside Convolutional Networks, ICLR workshop 2014",
+    needs=("gradients",),
+)
+def gradient(
+    task: Task,
+    *,
+    reduction: Reduction = "max-abs",
+    times: Literal["nothing", "input"] = "nothing",
+    output: Output = "logit",
+) -> Tensor:
+    """How fast the class changes with each pixel.
+
+    Args:
+        task: The images.
+        reduction: How the three channels become one; see :func:`suffice.attribution.reduce.over_channels`.
+        times: Multiply by the normalized ``"input"``; then ``reduction="sum"`` is usual.
+        output: Differentiate the ``"logit"`` or the ``"score"``.
+
+    Returns:
+        [B, H, W].
+    """
+    found = task.gradients(task.inputs, output)
+    return over_channels(found * task.inputs if times == "input" else found, reduction)

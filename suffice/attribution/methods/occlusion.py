@@ -1,0 +1,84 @@
+"""What is lost when a window of the image is hidden."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from suffice.attribution.method import method
+from suffice.attribution.task import Output, Task
+from suffice.errors import OptionError
+from suffice.perturb.baselines import Baseline
+
+
+@method(
+    "occlusion",
+    reference="Zeiler, Fergus, Visualizing and Understanding Convolutional Networks, ECCV 2014",
+)
+def occlusion(
+    task: Task, *, window: int = 32, stride: int = 16, baseline: Baseline = "gray", output: Output = "score"
+) -> Tensor:
+    """How much of the class is lost when a sliding window hides a place.
+
+    Args:
+        task: The images.
+        window: Height and width of the window in pixels.
+        stride: By how many pixels it moves; the last windows may reach beyond the border.
+        baseline: What the window shows.
+        output: What is lost: of the ``"score"`` or of the ``"logit"``.
+
+    Returns:
+        [B, H, W]: at each pixel the mean loss over the windows that hide it.
+    """
+    height, width = task.net.size
+    if not (1 <= stride <= window <= min(height, width)):
+        raise OptionError(
+            f"window={window} and stride={stride}; expected 1 ≤ stride ≤ window ≤ {min(height, width)}, so that every "
+            "pixel is hidden at some time."
+        )
+    windows = Windows((height, width), window, stride, task.pixels.device)
+    image = torch.arange(len(task), device=task.pixels.device).repeat_interleave(windows.places)
+    probe = task.probe(baseline, output=output)
+    left = probe.ask(image, windows.repeated(len(task))).view(len(task), *windows.grid)
+    lost = probe.whole[:, None, None] - left
+    rows, columns = (covers.float() for covers in windows.covers)
+    total = torch.einsum("bij,ih,jw->bhw", lost, rows, columns)
+    return total / torch.outer(rows.sum(dim=0), columns.sum(dim=0))
+
+
+class Windows:
+    """Masks that hide a sliding window, made on demand.
+
+    Args:
+        size: Of the image.
+        window: Of the window.
+        stride: By how much it moves.
+        device: Where to make masks.
+    """
+
+    def __init__(self, size: tuple[int, int], window: int, stride: int, device: torch.device) -> None:
+        # Which rows (columns) of pixels the window covers at each of its positions, bool [positions, length].
+        self.covers = tuple(_covers(length, window, stride, device) for length in size)
+        self.grid = (len(self.covers[0]), len(self.covers[1]))
+        self.places = self.grid[0] * self.grid[1]
+        self._count = self.places
+
+    def repeated(self, images: int) -> Windows:
+        """The same windows once for each of several images."""
+        self._count = images * self.places
+        return self
+
+    def __len__(self) -> int:
+        return self._count
+
+    def rows(self, rows: slice, size: tuple[int, int], device: torch.device) -> Tensor:
+        """Some of the masks, bool [B, H, W], False in the window; see :class:`suffice.perturb.Masks`."""
+        place = torch.arange(rows.start, min(rows.stop, self._count), device=device) % self.places
+        down, across = self.covers[0][place // self.grid[1]], self.covers[1][place % self.grid[1]]
+        return ~(down[:, :, None] & across[:, None, :])
+
+
+def _covers(length: int, window: int, stride: int, device: torch.device) -> Tensor:
+    starts = torch.arange(0, length - window + stride, stride, device=device)
+    pixel = torch.arange(length, device=device)
+    return (pixel >= starts[:, None]) & (pixel < starts[:, None] + window)

@@ -1,0 +1,116 @@
+"""What the model says of many randomly masked images, averaged where each pixel was seen."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from suffice.attribution.method import method
+from suffice.attribution.task import Output, Task
+from suffice.errors import OptionError
+from suffice.perturb.baselines import Baseline
+from suffice.vision.noise import uniform_noise
+
+
+@method("rise", reference="Petsiuk, Das, Saenko, RISE, BMVC 2018")
+def rise(
+    task: Task,
+    *,
+    masks: int = 4000,
+    side: int = 7,
+    share: float = 0.5,
+    baseline: Baseline = "mean",
+    coverage: bool = False,
+    output: Output = "score",
+) -> Tensor:
+    """What the model says of randomly masked images, on average where a pixel is seen.
+
+    Args:
+        task: The images; all see the same masks, which depend on the seed alone.
+        masks: How many.
+        side: Cells a side of the random grid that is enlarged to a mask.
+        share: Of cells that are seen.
+        baseline: What shows where the mask is low; ``"mean"`` is zero after normalization, as published.
+        coverage: Divide by how much each pixel was really seen, rather than by what is expected on average.
+        output: Average the ``"score"`` or the ``"logit"``.
+
+    Returns:
+        [B, H, W].
+    """
+    if masks < 1 or side < 1 or not 0 < share < 1:
+        raise OptionError(f"masks={masks}, side={side}, share={share}; expected 1 or more, 1 or more, and 0 to 1.")
+    made = RandomMasks(masks, side, share, task.seed, len(task))
+    image = torch.arange(len(task), device=task.pixels.device).repeat(masks)
+    said = task.probe(baseline, output=output).ask(image, made)
+    total, seen = made.sums(said, image, len(task), task.net.size)
+    # A pixel that no mask ever showed says nothing.
+    weight = seen.clamp(min=torch.finfo(seen.dtype).tiny) if coverage else torch.full_like(seen, masks * share)
+    return total / weight
+
+
+class RandomMasks:
+    """Masks from random grids, enlarged and shifted, made on demand; each is a function of the seed and its number.
+
+    Args:
+        count: How many.
+        side: Cells a side of the grid.
+        share: Of cells that are seen.
+        seed: Of everything random.
+        images: Each mask stands for as many questions, one after the other.
+    """
+
+    def __init__(self, count: int, side: int, share: float, seed: int, images: int = 1) -> None:
+        self.count, self.side, self.share, self.seed, self.images = count, side, share, seed, images
+
+    def __len__(self) -> int:
+        return self.count * self.images
+
+    def rows(self, rows: slice, size: tuple[int, int], device: torch.device) -> Tensor:
+        """Some of the masks, [B, H, W]; see :class:`suffice.perturb.Masks`."""
+        question = torch.arange(rows.start, min(rows.stop, len(self)), device=device)
+        return self.make(question // self.images, size)
+
+    def sums(self, weights: Tensor, image: Tensor, count: int, size: tuple[int, int]) -> tuple[Tensor, Tensor]:
+        """Weighted and plain sums of the masks of each image.
+
+        Args:
+            weights: Of each question, [K].
+            image: Which image it is about, [K]: all images for one mask, then all for the next.
+            count: Number of images.
+            size: Height and width of the sums.
+
+        Returns:
+            [count, H, W], and [1, H, W], as all images see the same masks.
+        """
+        each = weights.view(self.count, count)
+        total = torch.zeros(count, size[0] * size[1], device=weights.device)
+        seen = torch.zeros(1, size[0] * size[1], device=weights.device)
+        for chunk in torch.arange(self.count, device=weights.device).split(256):
+            rows = self.make(chunk, size).flatten(1)
+            total += each[chunk].T @ rows
+            seen += rows.sum(dim=0)
+        return total.view(count, *size), seen.view(1, *size)
+
+    def make(self, number: Tensor, size: tuple[int, int]) -> Tensor:
+        """Masks [K, H, W] by their numbers [K].
+
+        A grid of zeros and ones is enlarged bilinearly to one cell more than the image on each side, and cut out at a
+        random offset within a cell, so that no pixel always lies on the border of a cell.
+        """
+        seeds = torch.full_like(number, self.seed)
+        chance = uniform_noise(seeds, number, (self.side * self.side + 2,))
+        grid = (chance[:, 2:] < self.share).float().view(-1, self.side, self.side)
+        down, across = (
+            _weights(length, self.side, chance[:, axis]) for axis, length in enumerate(size)
+        )  # [K, H, side], [K, W, side]
+        return down @ grid @ across.transpose(1, 2)
+
+
+def _weights(length: int, side: int, chance: Tensor) -> Tensor:
+    """How much of each cell of a grid each pixel row shows, [K, length, side], for offsets given by chance [K]."""
+    cell = -(-length // side)
+    offset = (chance * cell).floor()
+    pixel = torch.arange(length, device=chance.device) + offset[:, None]
+    # Half-pixel centers of a grid enlarged to (side + 1) cells; beyond the outermost centers the value stays.
+    position = ((pixel + 0.5) * side / ((side + 1) * cell) - 0.5).clamp(0, side - 1)
+    return (1 - (position[:, :, None] - torch.arange(side, device=chance.device)).abs()).clamp(min=0)

@@ -1,0 +1,106 @@
+"""Attention, multiplied through all blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from suffice.attribution.attention_flow import Heads, find_path, fuse_heads, in_pieces, read_attention, why_in_windows
+from suffice.attribution.method import method
+from suffice.attribution.task import Task
+from suffice.errors import OptionError
+
+Variant = Literal["chefer", "vit-explain", "tam"]
+DISCARD = {"chefer": 0.0, "vit-explain": 0.9, "tam": 0.0}
+
+
+@method(
+    "rollout",
+    aliases=("attention-rollout",),
+    reference="Abnar, Zuidema, Quantifying Attention Flow in Transformers, ACL 2020",
+    needs=("attention",),
+    incompatible=why_in_windows,
+)
+def rollout(
+    task: Task,
+    *,
+    variant: Variant = "chefer",
+    start_layer: int = 0,
+    heads: Heads = "mean",
+    discard: float | None = None,
+) -> Tensor:
+    """How much of each patch reaches the class token if attention mixes tokens block by block.
+
+    Does not depend on the class explained. Three readings are in circulation; with A the attention of a block and I the
+    identity, which stands for the way around it, they multiply
+
+    * ``"chefer"``: the mean of A over heads, plus I, each row divided by its sum. This is what the paper defines.
+    * ``"vit-explain"``: the same after all but the highest entries are set to 0, and with *column* j divided by the sum
+      of *row* j, as the code of that name does.
+    * ``"tam"``: A + I of each head by itself, each row divided by its sum; the mean over heads is taken at the end.
+
+    Where the head reads a distillation token as well, maps are the mean of both; where it pools over patch tokens, the
+    mean over these.
+
+    Args:
+        task: The images.
+        variant: The reading.
+        start_layer: First block, from 0. Published evaluations of ``"chefer"`` leave out block 0 and start at 1.
+        heads: Over heads, the ``"mean"``, as published, ``"max"`` or ``"min"``.
+        discard: Share of the lowest entries of each matrix that is set to 0; the first entry, from class token to class
+            token, is kept. Default: 0.9 for ``"vit-explain"``, else none.
+
+    Returns:
+        [B, h, w], on the grid of the patch tokens.
+    """
+    if variant not in DISCARD:
+        raise OptionError(f"variant={variant!r}; it can be {', '.join(map(repr, DISCARD))}.")
+    share = DISCARD[variant] if discard is None else discard
+    if not 0 <= share < 1:
+        raise OptionError(f"discard={discard}; it can be 0 or more and less than 1.")
+    per_head = variant == "tam"
+    normalized = _by_rows_of_columns if variant == "vit-explain" else _by_rows
+
+    def maps(part: Task) -> Tensor:
+        path = find_path(part, "rollout", start_layer, pooled=True)
+        steps = read_attention(part, path, _step(None if per_head else heads, share, normalized))
+        rows = path.start(steps[-1])
+        if per_head:
+            rows = rows[:, None]
+        for step in reversed(steps):
+            rows = rows @ step
+        return path.maps(fuse_heads(rows, heads) if per_head else rows)
+
+    return in_pieces(task, maps)
+
+
+def _step(heads: Heads | None, discard: float, normalized: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    """From the attention of a block [B, heads, N, N] to the matrix it contributes, [B, N, N] or one for each head."""
+
+    def step(attention: Tensor) -> Tensor:
+        mixed = attention if heads is None else fuse_heads(attention, heads)
+        mixed = _without_lowest(mixed, discard) if discard else mixed
+        return normalized(mixed + torch.eye(mixed.shape[-1], dtype=mixed.dtype, device=mixed.device))
+
+    return step
+
+
+def _by_rows(matrices: Tensor) -> Tensor:
+    return matrices / matrices.sum(dim=-1, keepdim=True)
+
+
+def _by_rows_of_columns(matrices: Tensor) -> Tensor:
+    matrices = matrices / 2
+    return matrices / matrices.sum(dim=-1)[..., None, :]
+
+
+def _without_lowest(matrices: Tensor, share: float) -> Tensor:
+    """Matrices [..., N, N] with a share of their lowest entries set to 0, the very first entry kept."""
+    flat = matrices.flatten(-2)
+    lowest = flat.topk(int(flat.shape[-1] * share), largest=False).indices
+    rest = flat.scatter(-1, lowest, 0.0)
+    rest[..., 0] = flat[..., 0]
+    return rest.view_as(matrices)

@@ -1,0 +1,112 @@
+"""Feature maps, weighted by what the model says when it sees only where they are high."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from suffice.attribution.method import method
+from suffice.attribution.task import Task
+from suffice.errors import OptionError
+from suffice.perturb import enlarge
+from suffice.perturb.baselines import Baseline
+from suffice.perturb.masks import Enlargement
+from suffice.vision.anatomy import record
+
+Reading = Literal["softmax", "original", "mask-sum"]
+
+
+@method(
+    "score-cam",
+    aliases=("scorecam",),
+    reference="Wang et al., Score-CAM, CVPR workshops 2020",
+    needs=("feature maps",),
+)
+def score_cam(
+    task: Task,
+    *,
+    reading: Reading = "softmax",
+    layer: str | None = None,
+    baseline: Baseline = "mean",
+    enlargement: Enlargement = "bilinear",
+) -> Tensor:
+    """Feature maps, each weighted by what the model says of the image seen through it.
+
+    Three formulas go by this name. All show the image through each channel of the layer, enlarged and stretched to
+    [0, 1], over the baseline; constant channels count for nothing.
+
+    Args:
+        task: The images.
+        reading: ``"softmax"``, as the paper defines it: the channels' logits, softmaxed over the channels, weigh the
+            channels. ``"original"``, as its authors' code does: the class's probabilities weigh the channels.
+            ``"mask-sum"``, as others describe it: the probabilities weigh the masks.
+        layer: Whose feature maps (or tokens) to read.
+        baseline: What shows where the mask is low; ``"mean"`` is zero after normalization, as published.
+        enlargement: How channels become masks; ``"bilinear-corners"`` aligns their corners.
+
+    Returns:
+        [B, h, w] at the resolution of the layer; of the image for ``"mask-sum"``.
+    """
+    if reading not in ("softmax", "original", "mask-sum"):
+        raise OptionError(f"reading={reading!r}; it can be 'softmax', 'original' or 'mask-sum'.")
+    anatomy = task.net.anatomy
+    name = layer or anatomy.target_layer
+    with record(task.net.module, activations=[name]) as seen:
+        task.net.logits(task.inputs)
+    maps = anatomy.maps(name, seen.activations[name]).float()
+    count, channels = maps.shape[:2]
+    masks = ChannelMasks(maps.flatten(0, 1), enlargement)
+    image = torch.arange(count, device=maps.device).repeat_interleave(channels)
+    probe = task.probe(baseline, output="logit" if reading == "softmax" else "score")
+    said = probe.ask(image, masks).view(count, channels)
+    varies = masks.varies().view(count, channels)
+
+    if reading == "softmax":
+        weights = said.masked_fill(~varies, -torch.inf).softmax(dim=1).nan_to_num(0.0)  # none varies: no weights
+    else:
+        weights = said * varies
+    if reading == "mask-sum":
+        return _sum_of_masks(masks, weights, task.net.size)
+    return (weights[:, :, None, None] * maps).sum(dim=1).relu()
+
+
+class ChannelMasks:
+    """Channels as masks: enlarged to the image and stretched to [0, 1], some at a time.
+
+    Args:
+        values: Channels of all images one after the other, [K, h, w].
+        enlargement: How they are enlarged.
+    """
+
+    def __init__(self, values: Tensor, enlargement: Enlargement) -> None:
+        self.values, self.enlargement = values, enlargement
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def varies(self) -> Tensor:
+        """Whether each channel has more than one value, bool [K]."""
+        flat = self.values.flatten(1)
+        return flat.amax(dim=1) > flat.amin(dim=1)
+
+    def rows(self, rows: slice, size: tuple[int, int], device: torch.device) -> Tensor:
+        """Some of the masks, [B, H, W]; see :class:`suffice.perturb.Masks`."""
+        large = enlarge(self.values[rows].to(device), size, self.enlargement)
+        low, high = large.amin(dim=(1, 2), keepdim=True), large.amax(dim=(1, 2), keepdim=True)
+        return (large - low) / (high - low).clamp(min=torch.finfo(large.dtype).tiny)
+
+
+def _sum_of_masks(masks: ChannelMasks, weights: Tensor, size: tuple[int, int]) -> Tensor:
+    """Σ weight · mask of each image, [B, H, W], image by image: all masks at once would not fit."""
+    channels = weights.shape[1]
+    sums = []
+    for number, own in enumerate(weights):
+        total = torch.zeros(size, device=weights.device)
+        for start in range(0, channels, 256):
+            stop = min(start + 256, channels)
+            rows = masks.rows(slice(number * channels + start, number * channels + stop), size, weights.device)
+            total += torch.einsum("k,khw->hw", own[start:stop], rows)
+        sums.append(total)
+    return torch.stack(sums)

@@ -1,0 +1,65 @@
+"""Gradients averaged over noisy copies of the image."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from suffice.attribution.method import method
+from suffice.attribution.reduce import Reduction, over_channels
+from suffice.attribution.task import Output, Task
+from suffice.errors import OptionError
+from suffice.vision.noise import normal_noise
+
+
+@method(
+    "smoothgrad",
+    aliases=("smooth-grad",),
+    reference="Smilkov et al., SmoothGrad: removing noise by adding noise, ICML workshop 2017",
+    needs=("gradients",),
+)
+def smoothgrad(
+    task: Task,
+    *,
+    samples: int = 50,
+    noise: float = 0.15,
+    variant: Literal["mean", "squared", "variance"] = "mean",
+    times: Literal["nothing", "input"] = "nothing",
+    reduction: Reduction = "max-abs",
+    output: Output = "logit",
+) -> Tensor:
+    """The gradient, averaged over noisy copies of the image.
+
+    Args:
+        task: The images.
+        samples: Noisy copies.
+        noise: Standard deviation of the noise, relative to the range (largest less smallest value) of the normalized
+            image.
+        variant: ``"mean"`` of the gradients, mean of their ``"squared"`` values, or their ``"variance"``.
+        times: Multiply by the normalized ``"input"``.
+        reduction: How the three channels become one.
+        output: Differentiate the ``"logit"`` or the ``"score"``.
+
+    Returns:
+        [B, H, W].
+    """
+    if samples < 1 or noise < 0:
+        raise OptionError(f"samples={samples} and noise={noise}; give at least one sample, and no negative noise.")
+    if variant not in ("mean", "squared", "variance"):
+        raise OptionError(f"variant={variant!r}; it can be 'mean', 'squared' or 'variance'.")
+    inputs = task.inputs
+    spread = noise * (inputs.amax(dim=(1, 2, 3)) - inputs.amin(dim=(1, 2, 3)))[:, None, None, None]
+
+    def noisy(portion: range) -> Tensor:
+        draws = torch.tensor(list(portion), device=inputs.device).repeat_interleave(len(task))
+        chance = normal_noise(task.seeds.repeat(len(portion)), draws, tuple(inputs.shape[1:]))
+        around = inputs.repeat(len(portion), 1, 1, 1) + chance.to(inputs.dtype) * spread.repeat(len(portion), 1, 1, 1)
+        found = task.gradients(around, output)
+        # Both moments in one pass, as the gradients are not kept.
+        return torch.stack([found, found.square()], dim=1)
+
+    first, second = task.mean_over(samples, noisy).unbind(dim=1)
+    found = {"mean": first, "squared": second, "variance": (second - first.square()).clamp(min=0)}[variant]
+    return over_channels(found * inputs if times == "input" else found, reduction)

@@ -1,0 +1,85 @@
+"""How fast metrics are, beside the bare model in the same run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from suffice.attribution.benchmark import counting
+from suffice.metrics.call import measure
+from suffice.metrics.protocols import Protocol
+from suffice.perturb.benchmark import bare_forwards_per_second
+from suffice.perturb.forwarder import Forwarder, Precision
+from suffice.vision import Classifier, Images
+from suffice.vision.noise import uniform_noise
+
+
+@dataclass(frozen=True)
+class MetricTiming:
+    """Speed of measuring maps.
+
+    Attributes:
+        images: How many were measured.
+        forwards: Inputs put through the model for each image.
+        images_per_second: Decoding, ranking of maps, blending and integration included.
+        bare: Forwards per second of the bare model, the mean of just before and just after.
+        efficiency: Forwards per second inside the work / bare.
+    """
+
+    images: int
+    forwards: float
+    images_per_second: float
+    bare: float
+    efficiency: float
+
+
+def benchmark_metrics(
+    net: Classifier,
+    images: Images,
+    metrics: Sequence[str] = ("insertion", "deletion"),
+    protocol: str | Protocol = "default",
+    *,
+    batch_size: int = 32,
+    precision: Precision = "fp32",
+    compile: bool = False,
+    **options: Any,
+) -> MetricTiming:
+    """Time metrics on random maps, which cost what any maps cost.
+
+    Args:
+        net: The classifier.
+        images: What to measure on.
+        metrics: Measured together, so that they share what they ask.
+        protocol: Every choice behind them.
+        batch_size: Inputs per forward.
+        precision: Of the model.
+        compile: Compile the model; the time that takes does not count.
+        **options: Of the metrics, such as ``steps=224``.
+
+    Returns:
+        The timing.
+
+    Example:
+        >>> from suffice.testing import AnyOf
+        >>> from suffice import open_images
+        >>> oracle = AnyOf([(5,)], grid=4)
+        >>> timing = benchmark_metrics(oracle.classifier(32), open_images(oracle.image(32)), steps=8)
+        >>> timing.images, round(timing.forwards)  # nine points each way; their ends are the same two images
+        (1, 16)
+    """
+    forwarder = Forwarder(net, batch_size=batch_size, precision=precision, compile=compile)
+    maps = uniform_noise(torch.arange(len(images)), torch.zeros(len(images), dtype=torch.long), net.size)
+
+    with counting(net.module) as passes:  # in a plain run: what is compiled cannot be watched
+        measure(net, images[:1], maps[:1], list(metrics), protocol, batch_size=batch_size, **options)
+    bare = bare_forwards_per_second(forwarder)  # also compiles and warms up
+    measure(net, images[:1], maps[:1], list(metrics), protocol, forwarder=forwarder, **options)
+    started = time.perf_counter()
+    measure(net, images, maps, list(metrics), protocol, forwarder=forwarder, **options)
+    own = len(images) / (time.perf_counter() - started)
+    bare = (bare + bare_forwards_per_second(forwarder)) / 2
+    return MetricTiming(len(images), passes["forwards"], own, bare, own * passes["forwards"] / bare)

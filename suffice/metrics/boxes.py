@@ -1,0 +1,101 @@
+"""Boxes of objects, in pixels of the model's input."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from suffice.errors import OptionError
+from suffice.vision import Classifier, Images
+from suffice.vision.geometry import Geometry
+
+
+def given_boxes(boxes: Any, count: int) -> list[Tensor]:
+    """Boxes as the user gave them, one float tensor [n, 4] an image.
+
+    Args:
+        boxes: For each image its boxes, or its one box, as (x0, y0, x1, y1); such as a list, or a tensor [N, 4] or
+            [N, n, 4].
+        count: Number of images.
+    """
+    if len(boxes) != count:
+        raise OptionError(f"Boxes of {len(boxes)} images were given for {count} images.")
+    found = []
+    for own in boxes:
+        table = torch.as_tensor([] if own is None else own, dtype=torch.float32).cpu()
+        table = table.reshape(-1, 4) if table.numel() in (0, 4) else table
+        if table.dim() != 2 or table.shape[1] != 4:
+            raise OptionError(f"The boxes of an image have shape {list(table.shape)}; expected (x0, y0, x1, y1) each.")
+        found.append(table)
+    return found
+
+
+def boxes_of_images(net: Classifier, images: Images) -> list[Tensor]:
+    """The boxes that images come with, moved along with their pixels to the input of a model; [n, 4] an image."""
+    found = []
+    for picture in images:
+        boxes = picture.boxes or ()
+        raster = picture.decode() if boxes else None
+        if isinstance(raster, Tensor):
+            height, width = raster.shape[-2:]
+        elif raster is not None:
+            width, height = raster.size
+        # A tensor of the input's size is taken as it is.
+        if raster is not None and not (isinstance(raster, Tensor) and (height, width) == net.size):
+            if not isinstance(net.geometry, Geometry):
+                raise OptionError(
+                    f"What {net.name} does to an image is a callable, which cannot move boxes; give boxes= in pixels "
+                    "of its input."
+                )
+            boxes = tuple(net.geometry.boxes(boxes, width=width, height=height))
+        found.append(torch.tensor(boxes, dtype=torch.float32).reshape(-1, 4))
+    return found
+
+
+def box_masks(boxes: Sequence[Tensor], size: tuple[int, int], device: torch.device) -> Tensor:
+    """The union of each image's boxes.
+
+    Args:
+        boxes: One [n, 4] an image.
+        size: Height and width.
+        device: Where to make them.
+
+    Returns:
+        Bool [B, H, W], true for pixels whose center lies in a box.
+
+    Example:
+        >>> box_masks([torch.tensor([[1.0, 0.0, 3.0, 1.0]])], (2, 4), torch.device("cpu")).int()
+        tensor([[[0, 1, 1, 0],
+                 [0, 0, 0, 0]]], dtype=torch.int32)
+    """
+    down, across = (torch.arange(n) + 0.5 for n in size)
+    masks = torch.zeros(len(boxes), *size, dtype=torch.bool)
+    for mask, own in zip(masks, boxes, strict=True):
+        for x0, y0, x1, y1 in own.tolist():
+            mask |= ((down >= y0) & (down < y1))[:, None] & ((across >= x0) & (across < x1))
+    return masks.to(device)
+
+
+def judged_masks(
+    boxes: Sequence[Tensor] | None, size: tuple[int, int], device: torch.device, largest: float | None
+) -> tuple[Tensor, Tensor]:
+    """Unions of boxes, and which images can be judged by them.
+
+    Args:
+        boxes: One [n, 4] an image.
+        size: Height and width.
+        device: Where to make them.
+        largest: Images whose boxes cover this share of the image or more are not judged; None for no limit.
+
+    Returns:
+        Masks, bool [B, H, W], and whether each image is judged, bool [B]: those without a pixel in a box are not.
+    """
+    if boxes is None:
+        raise OptionError("This metric needs boxes=, or images that come with boxes.")
+    masks = box_masks(boxes, size, device)
+    share = masks.flatten(1).double().mean(dim=1)
+    judged = share > 0
+    return masks, judged if largest is None else judged & (share < largest)

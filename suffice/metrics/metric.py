@@ -1,0 +1,156 @@
+"""What a metric is: a function over a batch of images and their maps, with the facts about it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from types import MappingProxyType
+from typing import Any, Literal, TypeVar
+
+from suffice.errors import OptionError
+from suffice.metrics.outcome import Outcome
+from suffice.metrics.trial import Trial
+from suffice.plugins import import_all, matching, unknown
+
+Need = Literal["maps", "model", "boxes", "method"]
+Function = TypeVar("Function", bound=Callable[..., Outcome])
+
+_metrics: dict[str, Metric] = {}
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric and what is known about it.
+
+    Attributes:
+        name: By which users call it.
+        about: What it measures, in one line.
+        reference: Where it was published.
+        higher_is_better: Whether a better map has a higher value.
+        range: Lowest and highest value, before the option ``scale`` where there is one; infinite where unbounded.
+        needs: What it looks at: ``"maps"``, the ``"model"``, the ``"boxes"`` of objects, or the ``"method"`` that made
+            the maps.
+        options: Its options with their defaults.
+        function: ``function(trial, **options)``, from a :class:`Trial` to an :class:`Outcome`.
+    """
+
+    name: str
+    about: str
+    reference: str
+    higher_is_better: bool
+    range: tuple[float, float]
+    needs: tuple[Need, ...]
+    options: Mapping[str, Any]
+    function: Callable[..., Outcome]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def check(self, options: Mapping[str, Any]) -> None:
+        """Raise an error that lists the options there are if one is unknown."""
+        for name in options:
+            if name not in self.options:
+                known = ", ".join(self.options) or "none"
+                raise OptionError(f"{self.name} has no option {name!r}; its options are {known}.")
+
+
+def metric(
+    name: str,
+    *,
+    higher_is_better: bool,
+    range: tuple[float, float],
+    needs: tuple[Need, ...],
+    reference: str,
+    choices: Any = None,
+) -> Callable[[Function], Function]:
+    """Declare a metric; that is all it takes for it to appear in :func:`metrics` and in the tests of all metrics.
+
+    The first line of the function's docstring says what it measures; its keyword-only parameters are its options.
+    Metrics that share many options take them as one frozen dataclass instead, ``function(trial, choices)``; its fields
+    are the options then.
+
+    Args:
+        name: By which users call it.
+        higher_is_better: Whether a better map has a higher value.
+        range: Lowest and highest value.
+        needs: What it looks at.
+        reference: Where it was published.
+        choices: An instance of the dataclass of its options, with their defaults.
+
+    Returns:
+        A decorator that gives the function back as it was.
+
+    Example:
+        >>> @metric("highest", higher_is_better=True, range=(0, 1), needs=("maps",), reference="nowhere")
+        ... def highest(trial, *, power: float = 1.0):
+        ...     \"\"\"The highest value of the map.\"\"\"
+        ...     return Outcome(trial.maps.flatten(1).amax(dim=1) ** power)
+        >>> find_metric("highest").options["power"]
+        1.0
+        >>> forget_metric("highest")
+    """
+
+    def declare(function: Function) -> Function:
+        called: Callable[..., Outcome] = function
+        if choices is None:
+            options = _keyword_options(function, name)
+        else:
+            options = {f.name: getattr(choices, f.name) for f in fields(choices)}
+
+            def called(trial: Trial, **changes: Any) -> Outcome:
+                return function(trial, replace(choices, **changes))
+
+        taken = _metrics.get(name)
+        if taken is not None and inspect.unwrap(taken.function).__module__ != function.__module__:
+            raise OptionError(f"There is already a metric {name!r}; choose another name.")
+        about = (inspect.getdoc(function) or "").partition("\n")[0]
+        called.__module__ = function.__module__
+        _metrics[name] = Metric(
+            name, about, reference, higher_is_better, range, needs, MappingProxyType(options), called
+        )  # fmt: skip
+        return function
+
+    return declare
+
+
+def forget_metric(name: str) -> None:
+    """Take a metric off the list."""
+    del _metrics[name]
+
+
+def all_metrics() -> dict[str, Metric]:
+    """All metrics by name: of this package, of others by entry points in the group ``suffice.metrics``, and yours.
+
+    Example:
+        >>> all_metrics()["deletion"].higher_is_better
+        False
+    """
+    import_all("suffice.metrics.builtin", "suffice.metrics")
+    return dict(sorted(_metrics.items()))
+
+
+def list_metrics(pattern: str = "*") -> list[str]:
+    """List the names of metrics that match a shell-style pattern.
+
+    Example:
+        >>> list_metrics("*pointing-game")
+        ['energy-pointing-game', 'pointing-game']
+    """
+    return matching(all_metrics(), pattern)
+
+
+def find_metric(name: str) -> Metric:
+    """A metric by its name; an unknown name is an error that suggests close ones."""
+    known = all_metrics()
+    if name not in known:
+        raise unknown("metric", name, known)
+    return known[name]
+
+
+def _keyword_options(function: Callable[..., Outcome], name: str) -> dict[str, Any]:
+    parameters = list(inspect.signature(function).parameters.values())[1:]
+    options = {p.name: p.default for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
+    if len(options) < len(parameters) or inspect.Parameter.empty in options.values():
+        raise OptionError(f"The options of {name} must be keyword-only and have defaults.")
+    return options

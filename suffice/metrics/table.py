@@ -1,0 +1,203 @@
+"""Methods × models × metrics over many images: the main table of a paper, with errors and significance."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import stats
+from torch import Tensor
+
+from suffice.metrics.metric import all_metrics, find_metric
+
+LATEX = {"_": "\\_", "%": "\\%", "±": "$\\pm$", "↑": "$\\uparrow$", "↓": "$\\downarrow$"}
+
+
+@dataclass(frozen=True, eq=False)
+class TableRow:
+    """One model and method.
+
+    Attributes:
+        model: Name of the model.
+        method: Name of the method, or label of the entry.
+        values: By metric, one value an image, [N]; NaN where the metric leaves an image out.
+        seconds: For one image, making its map.
+        facts: What else is known about the row, such as the number of masks, by name of a column.
+    """
+
+    model: str
+    method: str
+    values: dict[str, Tensor]
+    seconds: float
+    facts: Mapping[str, float] = field(default_factory=dict)
+
+    def mean(self, metric: str) -> float:
+        """Mean over images."""
+        return float(self.values[metric].nanmean())
+
+    def error(self, metric: str) -> float:
+        """Standard error of the mean."""
+        known = self.values[metric][~self.values[metric].isnan()]
+        return float(known.std() / len(known) ** 0.5) if len(known) > 1 else float("nan")
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Who is best in one column of one model.
+
+    Attributes:
+        best: Name of the method.
+        second: Name of the next; None where there is only one.
+        p: Of Wilcoxon's signed-rank test of the best against the second, image by image, two-sided.
+    """
+
+    best: str
+    second: str | None
+    p: float
+
+
+@dataclass(frozen=True)
+class ScoreTable:
+    """Scores of methods on models.
+
+    Attributes:
+        rows: One for each model and method.
+        metrics: Names of the columns: metrics, or parts of them such as ``"insertion/gray"``.
+        protocol: By which they were measured.
+        images: How many images.
+    """
+
+    rows: tuple[TableRow, ...]
+    metrics: tuple[str, ...]
+    protocol: str
+    images: int
+
+    def standing(self, model: str, metric: str) -> Standing:
+        """Who is best, who is second, and whether the difference could be chance."""
+        rows = [r for r in self.rows if r.model == model and not np.isnan(r.mean(metric))]
+        if not rows:
+            return Standing("", None, float("nan"))
+        sign = 1 if _higher_is_better(metric) else -1
+        rows.sort(key=lambda row: -sign * row.mean(metric))
+        if len(rows) == 1:
+            return Standing(rows[0].method, None, float("nan"))
+        difference = (rows[0].values[metric] - rows[1].values[metric]).double().numpy()
+        difference = difference[~np.isnan(difference)]
+        p = float(stats.wilcoxon(difference).pvalue) if difference.any() else 1.0
+        return Standing(rows[0].method, rows[1].method, p)
+
+    def ordered(self, metric: str) -> ScoreTable:
+        """The same table, for each model the best by one metric first; rows without a value come last."""
+        sign = -1 if _higher_is_better(metric) else 1
+        models = list(dict.fromkeys(row.model for row in self.rows))
+
+        def place(row: TableRow) -> tuple[int, float]:
+            mean = row.mean(metric)
+            return models.index(row.model), float("inf") if np.isnan(mean) else sign * mean
+
+        return replace(self, rows=tuple(sorted(self.rows, key=place)))
+
+    def cells(self, mark: Callable[[str, int], str] = lambda text, place: text) -> Iterator[list[str]]:
+        """Rows as text: model, method, one cell a metric, one a fact, seconds an image.
+
+        Args:
+            mark: Gets the text of a cell and its place, 1 for the best of its model and 2 for the second, else 0.
+
+        Yields:
+            Cells of one row.
+        """
+        standings = {(m, c): self.standing(m, c) for m in {r.model for r in self.rows} for c in self.metrics}
+        for row in self.rows:
+            cells = [row.model, row.method]
+            for column in self.metrics:
+                standing = standings[row.model, column]
+                place = {standing.best: 1, standing.second: 2}.get(row.method, 0)
+                cells.append(mark(f"{row.mean(column):.3f} ± {row.error(column):.3f}", place))
+            cells += [f"{row.facts[fact]:.4g}" if fact in row.facts else "" for fact in self.facts]
+            yield [*cells, f"{row.seconds:.3g}"]
+
+    @property
+    def facts(self) -> list[str]:
+        """Names of the columns that are no metrics."""
+        return list(dict.fromkeys(fact for row in self.rows for fact in row.facts))
+
+    @property
+    def headings(self) -> list[str]:
+        """Above the columns; an arrow says which way is better."""
+        arrows = [f"{m} {'↑' if _higher_is_better(m) else '↓'}" for m in self.metrics]
+        return ["model", "method", *arrows, *self.facts, "s / image"]
+
+    def notes(self) -> list[str]:
+        """Best against second in every column, in words."""
+        said = []
+        for model in dict.fromkeys(r.model for r in self.rows):
+            for metric in self.metrics:
+                standing = self.standing(model, metric)
+                if standing.second is not None:
+                    verdict = "clearly better than" if standing.p < 0.05 else "not clearly better than"
+                    said.append(
+                        f"{model}, {metric}: {standing.best} is {verdict} {standing.second} (p = {standing.p:.2g})."
+                    )
+        return said
+
+    def to_markdown(self, notes: bool = True) -> str:
+        """The table in Markdown: best bold, second best in italics, then, as ``notes``, who is clearly better."""
+        marks: Mapping[int, str] = {0: "{}", 1: "**{}**", 2: "*{}*"}
+        lines = [f"| {' | '.join(self.headings)} |", "|" + "---|" * len(self.headings)]
+        lines += [f"| {' | '.join(row)} |" for row in self.cells(lambda text, place: marks[place].format(text))]
+        caption = (
+            f"Mean ± standard error over {self.images} images; protocol `{self.protocol}`; best bold, second italic."
+        )
+        verdicts = ["", *(f"- {note}" for note in self.notes())] if notes else []
+        return "\n".join([*lines, "", caption, *verdicts]) + "\n"
+
+    def to_latex(self) -> str:
+        """The table in LaTeX, for the package booktabs: best bold, second best underlined."""
+        marks: Mapping[int, str] = {0: "{}", 1: "\\textbf{{{}}}", 2: "\\underline{{{}}}"}
+
+        def written(text: str) -> str:
+            for sign, latex in LATEX.items():
+                text = text.replace(sign, latex)
+            return text
+
+        lines = [f"\\begin{{tabular}}{{ll{'r' * (len(self.headings) - 2)}}}", "\\toprule"]
+        lines += [" & ".join(map(written, self.headings)) + " \\\\", "\\midrule"]
+        for row in self.cells(lambda text, place: marks[place].format(text)):
+            lines.append(" & ".join(map(written, row)) + " \\\\")
+        return "\n".join([*lines, "\\bottomrule", "\\end{tabular}"]) + "\n"
+
+    def write(self, folder: str | Path) -> None:
+        """Write the table as Markdown, LaTeX and CSV, and the value of every image as Parquet."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        out = Path(folder)
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "scores.md").write_text(self.to_markdown(), encoding="utf-8")
+        (out / "scores.tex").write_text(self.to_latex(), encoding="utf-8")
+        with (out / "scores.csv").open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            numbers = [f"{metric}{end}" for metric in self.metrics for end in ("", "_error")]
+            writer.writerow(["model", "method", "protocol", "images", *numbers, *self.facts, "seconds_per_image"])
+            for row in self.rows:
+                means = [n for metric in self.metrics for n in (row.mean(metric), row.error(metric))]
+                facts = [row.facts.get(fact, "") for fact in self.facts]
+                writer.writerow([row.model, row.method, self.protocol, self.images, *means, *facts, row.seconds])
+        long: dict[str, list[Any]] = {key: [] for key in ("model", "method", "image", *self.metrics)}
+        for row in self.rows:
+            long["model"] += [row.model] * self.images
+            long["method"] += [row.method] * self.images
+            long["image"] += range(self.images)
+            for metric in self.metrics:
+                long[metric] += row.values[metric].tolist()
+        pq.write_table(pa.table(long), out / "scores.parquet")
+
+
+def _higher_is_better(column: str) -> bool:
+    """Which way is better; the deletion that is a part of something is better when it is lower."""
+    names = [name for name in column.split("/") if name in all_metrics()]
+    return find_metric(names[-1]).higher_is_better

@@ -1,0 +1,187 @@
+"""Fill the table: explain images by every method on every model, and measure the maps."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from suffice.attribution import Attribution, Method, attribute, find_method
+from suffice.attribution.call import Forwarders
+from suffice.errors import OptionError
+from suffice.metrics.call import measure
+from suffice.metrics.outcome import Outcome
+from suffice.metrics.protocols import Protocol, TargetClass, find_protocol
+from suffice.metrics.table import ScoreTable, TableRow
+from suffice.perturb.forwarder import Precision
+from suffice.vision import Classifier, Images, open_images
+
+# So many images are explained and measured before their maps are let go of.
+BLOCK = 256
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A method with options of its own, as one line of a table.
+
+    Attributes:
+        method: The method.
+        options: Its options.
+        label: What the table calls it; default: the name of the method, and the options.
+    """
+
+    method: str | Method
+    options: Mapping[str, Any] = field(default_factory=dict)
+    label: str = ""
+
+    @property
+    def found(self) -> Method:
+        """The method itself."""
+        return self.method if isinstance(self.method, Method) else find_method(self.method)
+
+    @property
+    def name(self) -> str:
+        """What the table calls it."""
+        return self.label or " ".join([self.found.name, *(f"{key}={value}" for key, value in self.options.items())])
+
+
+def score_table(
+    nets: Sequence[Classifier],
+    images: Any,
+    methods: Sequence[str | Method | Entry],
+    metrics: Sequence[str],
+    protocol: str | Protocol = "default",
+    *,
+    target_class: TargetClass | None = None,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    seed: int = 0,
+    batch_size: int | Literal["auto"] = "auto",
+    precision: Precision = "fp32",
+    compile: bool = False,
+    on_row: Callable[[TableRow], None] | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> ScoreTable:
+    """Explain images by every method on every model, and measure the maps.
+
+    Args:
+        nets: The models.
+        images: Anything that :func:`suffice.open_images` takes; with labels or boxes where metrics need them.
+        methods: The methods; one that does not fit a model is left out for it. An :class:`Entry` has options of its
+            own, so that a method can be there more than once.
+        metrics: Names of the metrics; ``"insertion/gray"`` is the part of insertion over that baseline, where a
+            protocol has several.
+        protocol: Every choice behind them.
+        target_class: The class that is explained and asked about: the ``"label"`` of the image, or the
+            ``"predicted"`` one; None: as the protocol has it.
+        options: Of methods, by name.
+        seed: Seed of everything random.
+        batch_size: Inputs per forward.
+        precision: Of the model, for the metrics and for methods that need no gradients.
+        compile: Compile the model, once, for the metrics and for methods that do not look inside it.
+        on_row: Called with each row when it is done.
+        on_progress: Called with (maps made and measured, in all).
+
+    Returns:
+        The table.
+
+    Example:
+        >>> from suffice.testing import WeightedSum
+        >>> oracle = WeightedSum({5: 1.0, 6: 1.0}, threshold=1.0, grid=4, link="smooth")
+        >>> entries = [Entry("rise", {"masks": count}) for count in (10, 200)]
+        >>> table = score_table([oracle.classifier(32)], oracle.image(32), entries, ["insertion"])
+        >>> [row.method for row in table.rows]
+        ['rise masks=10', 'rise masks=200']
+    """
+    chosen = find_protocol(protocol) if isinstance(protocol, str) else protocol
+    for metric in metrics:
+        chosen.options(_metric_of(metric))  # what the protocol does not know is said before any work
+    opened = open_images(images)
+    explained = target_class or chosen.target_class
+    if explained == "label" and None in opened.labels:
+        raise OptionError(
+            f"The protocol {chosen.name!r} asks about the label of each image, and {opened.labels.count(None)} of "
+            f"{len(opened)} have none. Write target_class='predicted', or open_images(…, labels=…)."
+        )
+    entries = [_entry(method, options or {}) for method in methods]
+    names = [entry.name for entry in entries]
+    if len(set(names)) < len(names):
+        twice = ", ".join(sorted({name for name in names if names.count(name) > 1}))
+        raise OptionError(f"There is more than one {twice}; write Entry(method, options, label) with different labels.")
+    for entry in entries:
+        entry.found.check(entry.options)
+    pairs = [(net, entry) for net in nets for entry in entries if entry.found.incompatibility(net) is None]
+    if not pairs:
+        models = ", ".join(net.name for net in nets)
+        raise OptionError(f"None of {', '.join(names)} fits {models}; suffice.list_methods() lists others.")
+    rows, forwarders = [], None
+    for number, (net, entry) in enumerate(pairs):
+        if forwarders is None or forwarders.net is not net:
+            forwarders = Forwarders(net, batch_size, precision, compile)
+
+        def report(done: int, before: int = number * len(opened)) -> None:
+            if on_progress is not None:
+                on_progress(before + done, len(pairs) * len(opened))
+
+        method = entry.found
+        explaining = partial(attribute, net, method=method, seed=seed, forwarder=forwarders.of(method), **entry.options)
+        measuring = partial(
+            measure, net, protocol=chosen, target_class="explained", seed=seed, forwarder=forwarders.fast
+        )
+        values, seconds = _blockwise(opened, metrics, explained == "label", explaining, measuring, report)
+        rows.append(TableRow(net.name, entry.name, values, seconds))
+        if on_row is not None:
+            on_row(rows[-1])
+    return ScoreTable(tuple(rows), tuple(metrics), chosen.name, len(opened))
+
+
+def _entry(given: str | Method | Entry, options: Mapping[str, Mapping[str, Any]]) -> Entry:
+    if isinstance(given, Entry):
+        return replace(given, options={**options.get(given.found.name, {}), **given.options}, label=given.name)
+    method = given if isinstance(given, Method) else find_method(given)
+    return Entry(method, options.get(method.name, {}), method.name)
+
+
+def _blockwise(
+    images: Images,
+    columns: Sequence[str],
+    of_labels: bool,
+    explaining: Callable[..., Attribution],
+    measuring: Callable[..., Any],
+    report: Callable[[int], None],
+) -> tuple[dict[str, Tensor], float]:
+    """Values by column and seconds an image, block by block, so that memory does not grow with the number of images."""
+    values: dict[str, list[Tensor]] = {column: [] for column in columns}
+    wanted = list(dict.fromkeys(map(_metric_of, columns)))
+    seconds = 0.0
+    for start in range(0, len(images), BLOCK):
+        some = images[start : start + BLOCK]
+        targets = [label for label in some.labels if label is not None] if of_labels else None
+        begun = time.perf_counter()
+        maps = explaining(images=some, targets=targets)
+        seconds += time.perf_counter() - begun
+        found = measuring(images=some, maps=maps, metric=wanted)
+        for column in columns:
+            values[column].append(_part_of(found, column).values.cpu())
+        report(start + len(some))
+    return {column: torch.cat(parts) for column, parts in values.items()}, seconds / len(images)
+
+
+def _metric_of(column: str) -> str:
+    return column.partition("/")[0]
+
+
+def _part_of(found: Mapping[str, Outcome], column: str) -> Outcome:
+    """The outcome that a column names: of a metric, or of a part of it, or of a part of that."""
+    outcome, *parts = column.split("/")
+    part = found[outcome]
+    for name in parts:
+        if name not in part.parts:
+            known = ", ".join(part.parts) or "none"
+            raise OptionError(f"There is no {column!r}: the parts of {outcome} under this protocol are {known}.")
+        part = part.parts[name]
+    return part

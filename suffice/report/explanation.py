@@ -1,0 +1,157 @@
+"""The figure of one image: what the model says of it, and where each method says that it looks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+
+from suffice.attribution.pictures import COOL, WARM, colors, levels, overlay, resampling
+from suffice.evidence.graph_markup import EMPTY, FAINT, HAIRLINE, INK, QUIET, SANS, tag, text, words
+from suffice.evidence.graph_pictures import data_uri
+from suffice.evidence.graph_text import shortened
+from suffice.perturb import enlarge
+
+if TYPE_CHECKING:
+    from suffice.metrics import Scores
+
+MARGIN, GAP, SIDE = 28.0, 16.0, 196.0
+SHARPNESS = 2  # pixels of an embedded picture for each unit of the drawing
+BAR = "#5b7a9b"
+
+
+@dataclass(frozen=True)
+class ClassRow:
+    """One row of the figure.
+
+    Attributes:
+        label: Name of the class explained.
+        confidence: The model's score of it.
+        maps: Name of each method → its map [h, w], high = important.
+        notes: Name of a method → what to write below its map, such as its scores.
+    """
+
+    label: str
+    confidence: float
+    maps: Mapping[str, Tensor]
+    notes: Mapping[str, str] = field(default_factory=dict)
+
+
+def explanation_figure(
+    pixels: Tensor,
+    rows: Sequence[ClassRow],
+    *,
+    title: str = "",
+    model: str = "",
+    top: Sequence[tuple[str, float]] = (),
+) -> str:
+    """Draw one image with its maps.
+
+    Args:
+        pixels: What the model saw, [3, H, W] in [0, 1].
+        rows: One for each class explained; all have the same methods.
+        title: Name of the image.
+        model: Name of the model.
+        top: What the model says of the image: labels and scores, best first.
+
+    Returns:
+        A standalone SVG.
+
+    Example:
+        >>> rows = [ClassRow("cat", 0.9, {"gradient": torch.rand(7, 7)})]
+        >>> explanation_figure(torch.rand(3, 32, 32), rows, title="cat.jpg").startswith("<svg")
+        True
+    """
+    high = SIDE * pixels.shape[1] / pixels.shape[2]
+    photo = Image.fromarray((pixels.permute(1, 2, 0).cpu().numpy() * 255).round().astype("uint8"))
+    methods = list(rows[0].maps)
+    width = 2 * MARGIN + SIDE + (SIDE + GAP) * len(methods)
+    width = max(width, 2 * MARGIN + 2 * SIDE + GAP)
+    head = MARGIN + 44
+    body = head + 22
+    below = 17 if any(row.notes for row in rows) else 0
+    row_height = high + 34 + below
+    left_height = high + 26 + 22 * len(top)
+    foot = body + max(row_height * len(rows), left_height) + 18
+    parts = [
+        text(MARGIN, MARGIN + 14, shortened(title, 17, width - 2 * MARGIN), 17, font_weight="bold"),
+        text(MARGIN, MARGIN + 33, shortened(model, 12, width - 2 * MARGIN), 12, QUIET),
+        _picture(MARGIN, body, high, photo.resize(_pixels(high), resampling(photo))),
+        *_predictions(MARGIN, body + high + 26, top),
+    ]
+    for column, name in enumerate(methods):
+        x = MARGIN + (SIDE + GAP) * (column + 1)
+        parts.append(text(x, body - 8, name, 12.5, font_weight="bold"))
+        for number, row in enumerate(rows):
+            y = body + row_height * number
+            drawn = overlay(enlarge(row.maps[name][None].float(), _pixels(high)[::-1])[0], photo)
+            parts.append(_picture(x, y, high, drawn))
+            parts.append(text(x, y + high + 15, row.notes.get(name, ""), 11, QUIET))
+            if column == 0:
+                said = f"{row.label}  {row.confidence:.1%}"
+                parts.append(text(x, y + high + 17 + below, said, 12.5, INK))
+    signed = any(bool((levels(m) < 0).any()) for row in rows for m in row.maps.values())
+    parts += _color_bar(MARGIN, foot, width, signed)
+    tall = foot + 40
+    return tag(
+        "svg",
+        tag("title", words(title or "explanation")),
+        tag("rect", width=width, height=tall, fill="#ffffff"),
+        *parts,
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {width:g} {tall:g}",
+        width=width,
+        height=tall,
+        font_family=SANS,
+        role="img",
+    )
+
+
+def score_note(scores: Mapping[str, Scores], number: int) -> str:
+    """The note below the map of one image: its insertion and deletion."""
+    inserted, deleted = (float(scores[metric].values[number]) for metric in ("insertion", "deletion"))
+    return f"insertion {inserted:.2f} · deletion {deleted:.2f}"
+
+
+def _pixels(high: float) -> tuple[int, int]:
+    return round(SIDE * SHARPNESS), round(high * SHARPNESS)
+
+
+def _picture(x: float, y: float, high: float, picture: Image.Image) -> str:
+    frame = {"x": x, "y": y, "width": SIDE, "height": high}
+    image = tag("image", href=data_uri(picture), preserveAspectRatio="none", **frame)
+    return image + tag("rect", fill="none", stroke=HAIRLINE, **frame)
+
+
+def _predictions(x: float, y: float, top: Sequence[tuple[str, float]]) -> list[str]:
+    """What the model says, as bars."""
+    parts = []
+    for number, (label, score) in enumerate(top):
+        line = y + 22 * number
+        parts.append(text(x, line - 5, shortened(label, 11.5, SIDE - 44), 11.5, INK))
+        parts.append(text(x + SIDE, line - 5, f"{score:.1%}", 11.5, QUIET, text_anchor="end"))
+        parts.append(tag("rect", x=x, y=line, width=SIDE, height=3, rx=1.5, fill=EMPTY))
+        share = min(max(score, 0.0), 1.0)
+        parts.append(tag("rect", x=x, y=line, width=max(SIDE * share, 1.0), height=3, rx=1.5, fill=BAR))
+    return parts
+
+
+def _color_bar(x: float, y: float, width: float, signed: bool) -> list[str]:
+    strip = colors(torch.linspace(0, 1, 128)[None].expand(4, -1), WARM)
+    ends = ["low", "high"]
+    if signed:
+        strip = np.concatenate([colors(torch.linspace(1, 0, 128)[None].expand(4, -1), COOL), strip], axis=1)
+        ends = ["against", "for"]
+    bar = {"x": x + 50, "y": y + 8, "width": 150, "height": 8, "preserveAspectRatio": "none"}
+    return [
+        tag("line", x1=x, y1=y - 6, x2=width - x, y2=y - 6, stroke=HAIRLINE),
+        text(x, y + 16, ends[0], 11, QUIET),
+        tag("image", href=data_uri(Image.fromarray(strip)), **bar),
+        text(x + 208, y + 16, ends[1], 11, QUIET),
+        text(x + 250, y + 16, "each map on its own scale", 11, FAINT),
+    ]

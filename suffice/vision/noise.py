@@ -1,0 +1,111 @@
+"""Noise that belongs to an image: the same in any batch, in any order, on every device."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+# The increment and the finalizer of the SplitMix64 generator, as signed numbers.
+_INCREMENT = 0x9E3779B97F4A7C15 - (1 << 64)
+_FINALizER = (
+    (30, 0xBF58476D1CE4E5B9 - (1 << 64)),
+    (27, 0x94D049BB133111EB - (1 << 64)),
+)
+_24_BITS = (1 << 24) - 1
+
+
+class ImageNoise:
+    """Gaussian noise to add to the inputs of a model: each image's own, and as many draws of it as wanted.
+
+    Args:
+        deviations: Standard deviation of each channel.
+        seeds: One for each image.
+        size: Height and width.
+        device: Where to make it.
+        make: Instead of :func:`normal_noise`, such as the same, compiled.
+    """
+
+    def __init__(
+        self,
+        deviations: Sequence[float],
+        seeds: Sequence[int] | Tensor,
+        size: tuple[int, int],
+        device: torch.device,
+        make: Callable[[Tensor, Tensor, tuple[int, ...]], Tensor] | None = None,
+    ) -> None:
+        self.make = make or normal_noise
+        self.deviations = torch.tensor(deviations, device=device)[:, None, None]
+        self.seeds = torch.as_tensor(seeds, device=device)
+        self.shape = (len(deviations), *size)
+
+    def __call__(self, images: Tensor, draws: Tensor) -> Tensor:
+        """Noise [B, C, H, W] of images [B], the draws [B] of each."""
+        return self.make(self.seeds[images], draws, self.shape) * self.deviations
+
+
+def normal_noise(seeds: Tensor, draws: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Standard normal noise, a function of a seed and the number of the draw alone.
+
+    Each number is computed from its own position, so there is no generator whose state would depend on what was drawn
+    before, and one call serves many images. Devices agree up to the rounding of logarithm and cosine.
+
+    Args:
+        seeds: One for each image, [B] int64, such as :func:`suffice.vision.identity.image_seed`.
+        draws: Which draw of that seed, [B] int64, 0 or more. Draws are only comparable for one shape.
+        shape: Of the noise for one image.
+
+    Returns:
+        [B, *shape] float32, on the device of ``seeds``.
+
+    Example:
+        >>> seeds, draws = torch.tensor([5, 6, 5]), torch.tensor([0, 0, 0])
+        >>> noise = normal_noise(seeds, draws, (3, 8, 8))
+        >>> torch.equal(noise[0], noise[1]), torch.equal(noise[0], noise[2])
+        (False, True)
+    """
+    count = math.prod(shape)
+    bits = _random_bits(seeds, draws, -(-count // 2))
+    # Box and Muller: two uniform numbers are the radius and the angle of two normal ones. The radius needs one above 0.
+    radius = _shifted(bits, 40).add_(1).float().mul_(2**-24).log_().mul_(-2).sqrt_()
+    angle = (bits >> 8).bitwise_and_(_24_BITS).float().mul_(2 * math.pi * 2**-24)
+    both = torch.cat([radius * angle.cos(), radius * angle.sin()], dim=1)
+    return both[:, :count].reshape(-1, *shape)
+
+
+def uniform_noise(seeds: Tensor, draws: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Uniform noise in [0, 1), a function of a seed and the number of the draw alone, the same on every device.
+
+    Args:
+        seeds: [B] int64.
+        draws: Which draw of that seed, [B] int64, 0 or more. Draws are only comparable for one shape.
+        shape: Of the noise for one image.
+
+    Returns:
+        [B, *shape] float32, on the device of ``seeds``.
+
+    Example:
+        >>> first = uniform_noise(torch.tensor([5]), torch.tensor([3]), (2, 2))
+        >>> torch.equal(first, uniform_noise(torch.tensor([6, 5]), torch.tensor([0, 3]), (2, 2))[1:])
+        True
+    """
+    bits = _random_bits(seeds, draws, math.prod(shape))
+    return _shifted(bits, 40).float().mul_(2**-24).reshape(-1, *shape)
+
+
+def _random_bits(seeds: Tensor, draws: Tensor, count: int) -> Tensor:
+    """64 random bits for each of ``count`` positions in each draw, [B, count] int64."""
+    position = draws[:, None] * count + torch.arange(1, count + 1, device=seeds.device)
+    bits = position.mul_(_INCREMENT).add_(seeds[:, None])
+    for shift, factor in _FINALizER:
+        bits ^= _shifted(bits, shift)
+        bits *= factor
+    bits ^= _shifted(bits, 31)
+    return bits
+
+
+def _shifted(bits: Tensor, by: int) -> Tensor:
+    """Bits shifted right with zeros coming in, where int64 would bring in copies of the sign."""
+    return (bits >> by).bitwise_and_((1 << (64 - by)) - 1)

@@ -1,0 +1,178 @@
+"""TIS against a literal twin, one image and one mask at a time in float64."""
+
+import pytest
+import torch
+
+import suffice
+from suffice.attribution import Task, attribute
+from suffice.attribution.clusters import first_samples
+from suffice.attribution.methods.tis import tis, working_grid
+from suffice.errors import OptionError
+from suffice.perturb import Forwarder, make_baseline
+from suffice.vision.identity import image_seed
+from tests.attribution.nets import assert_close, pictures, small_cnn
+from tests.attribution.token_nets import awake, distilled, plain, registers
+from tests.attribution.trained import scenes, trained
+
+IMAGES = pictures(8)
+TARGETS = [1, 4, 2, 0, 3, 1, 2, 4]
+IDS = [picture.id for picture in suffice.open_images(IMAGES)]
+
+
+def literal_masks(module, x, seed, clusters, ratios):
+    """The masks of one image [1, 3, H, W], each a list of tokens that are kept."""
+    outputs = []
+    handles = [block.register_forward_hook(lambda m, i, o: outputs.append(o)) for block in module.blocks]
+    module(x)
+    for handle in handles:
+        handle.remove()
+    channels = torch.cat(outputs, dim=2)[0, module.num_prefix_tokens :].T  # a row for each channel of each block
+    start = first_samples(torch.tensor([seed]), len(channels), clusters)[0]
+    centroids = [channels[i] for i in start]
+    for _ in range(100):
+        members = [[] for _ in range(clusters)]
+        for channel in channels:
+            members[min(range(clusters), key=lambda c: float((channel - centroids[c]).square().sum()))].append(channel)
+        moved = [torch.stack(own).mean(dim=0) if own else old for own, old in zip(members, centroids, strict=True)]
+        change = sum(float((new - old).square().sum()) for new, old in zip(moved, centroids, strict=True))
+        centroids = moved
+        if change <= 1e-4:
+            break
+    tokens = range(channels.shape[1])
+    return [
+        sorted(sorted(tokens, key=lambda t: -float(centroid[t]))[: int(ratio * len(tokens))])
+        for ratio in ratios
+        for centroid, own in zip(centroids, members, strict=True)
+        if own
+    ]
+
+
+def with_tokens(module, x, kept):
+    prefix = module.num_prefix_tokens
+    tokens = module._pos_embed(module.patch_embed(x))
+    tokens = torch.cat([tokens[:, :prefix], tokens[:, [prefix + t for t in kept]]], dim=1)
+    return module.forward_head(module.norm(module.blocks(tokens)))
+
+
+def with_pixels(x, noise, kept, grid):
+    patch = x.shape[2] // grid[0]
+    shown = torch.zeros(grid, dtype=x.dtype)
+    for t in kept:
+        shown[t // grid[1], t % grid[1]] = 1
+    shown = shown.repeat_interleave(patch, 0).repeat_interleave(patch, 1)
+    return x * shown + noise * (1 - shown)
+
+
+@torch.no_grad()
+def literal_tis(net, image, target, clusters, ratios, mode, seed):
+    """The map of one image, as pixels [1, 3, H, W] or as it was opened, and all masks."""
+    (own,) = suffice.open_images(image).ids
+    module, pixels, grid = net.module, net.prepare(image), net.module.patch_embed.grid_size
+    x = net.normalize(pixels)
+    noise = net.normalize(make_baseline("noise", pixels, ids=[own], seed=seed))
+    total, times = torch.zeros(grid).flatten().double(), torch.zeros(grid).flatten().double()
+    masks = literal_masks(module, x, image_seed(seed, own), clusters, ratios)
+    for kept in masks:
+        logits = with_tokens(module, x, kept) if mode == "tokens" else module(with_pixels(x, noise, kept, grid))
+        for t in kept:
+            total[t] += logits.softmax(dim=1)[0, target]
+            times[t] += 1
+    values = [float(a / b) if b else 0.0 for a, b in zip(total, times, strict=True)]
+    return torch.tensor(values).view(grid), masks
+
+
+@pytest.mark.parametrize(
+    ("make", "clusters", "ratios", "mode"),
+    [
+        (plain, 20, (0.5,), "tokens"),
+        (distilled, 12, (0.5, 0.2), "tokens"),
+        (registers, 10, (0.3,), "tokens"),
+        (plain, 15, (0.5,), "pixels"),
+        ("deit", 12, (0.5,), "tokens"),
+        ("deit", 8, (0.5, 0.2), "pixels"),
+        ("deit-distilled", 8, (0.5, 0.2), "tokens"),
+        ("deit-distilled", 12, (0.5,), "pixels"),
+    ],
+)
+def test_equals_a_literal_twin(make, clusters, ratios, mode):
+    # All in float64, as which channel joins which cluster, and which tokens are kept, hangs on the last bits.
+    known = isinstance(make, str)
+    net = trained(make, torch.float64) if known else make(torch.float64)
+    images, targets = scenes() if known else (IMAGES, TARGETS)
+    options = {"masks": clusters, "ratio": ratios if len(ratios) > 1 else ratios[0], "mode": mode, "seed": 3}
+    # An eighth as many images are clustered at once: three of the small ones, all of the scenes.
+    ours = attribute(net, images, "tis", targets, batch_size=64 if known else 24, **options).maps
+    alone = attribute(net, images[:1], "tis", targets[0], **options).maps
+    torch.testing.assert_close(alone, ours[:1], rtol=1e-5, atol=1e-7)
+    repeated = 0
+    for number in (0, 5) if known else (0, 3, 6, 7):
+        twin, masks = literal_tis(net, images[number : number + 1], targets[number], clusters, ratios, mode, seed=3)
+        torch.testing.assert_close(ours[number], twin, rtol=1e-4, atol=1e-7)
+        if known:
+            assert_close(ours[number][None], [twin.double()])
+        repeated += len(masks) - len(set(map(tuple, masks)))
+    assert (ours.flatten(1).std(dim=1) / ours.mean(dim=(1, 2))).min() > 0.01
+    assert repeated > 0 or len(ratios) == 1 or known  # equal masks count as often as they occur
+
+
+@torch.no_grad()
+def test_equal_masks_are_asked_about_once_and_work_is_halved(monkeypatch):
+    net, asked = plain(), []
+    run = type(net.module).forward_head
+
+    def counted(self, x, *args, **kwargs):
+        asked.append((len(x), x.shape[1]))
+        return run(self, x, *args, **kwargs)
+
+    monkeypatch.setattr(type(net.module), "forward_head", counted)
+    attribute(net, IMAGES[:2], "tis", masks=72, ratio=0.13, batch_size=16)  # two of 16 tokens: many equal pairs
+    dropped = [rows for rows, tokens in asked if tokens == 1 + 2]
+    assert max(dropped) <= 16
+    assert 2 < sum(dropped) < 2 * 72
+    distinct = set()
+    for number in range(2):
+        x = net.normalize(IMAGES[number][None])
+        masks = literal_masks(net.module, x, image_seed(0, IDS[number]), 72, (0.13,))
+        distinct |= {(number, *kept) for kept in masks}
+    assert sum(dropped) == len(distinct)
+
+
+def test_tokens_that_no_mask_keeps_get_zero():
+    maps = attribute(plain(), IMAGES, "tis", masks=1, ratio=0.5).maps
+    assert ((maps == 0).sum(dim=(1, 2)) == 8).all()
+    assert (maps >= 0).all()
+    every = attribute(plain(), IMAGES, "tis", masks=3, ratio=1.0)
+    torch.testing.assert_close(every.maps, every.confidences[:, None, None].expand(-1, 4, 4), rtol=1e-4, atol=1e-6)
+
+
+def test_never_more_masks_than_channels():
+    many, exactly = (attribute(plain(), IMAGES[:2], "tis", masks=count).maps for count in (5000, 72))
+    assert torch.equal(many, exactly)
+
+
+@pytest.mark.parametrize("name", ["swin", "nest", "pit-distilled", "levit"])
+def test_other_transformers_hide_pixels(name):
+    torch.manual_seed(0)
+    net = suffice.load(f"zoo/{name}", pretrained=False, device="cpu")
+    awake(net.module)
+    images = pictures(2, 56)
+    with pytest.raises(OptionError, match=f"{net.name}.*mode='pixels'"):
+        attribute(net, images, "tis")
+    maps = attribute(net, images, "tis", mode="pixels", masks=6).maps
+    assert tuple(maps.shape[1:]) == working_grid(net.anatomy)
+    assert maps.flatten(1).std(dim=1).min() > 0
+
+
+def test_mistakes():
+    with pytest.raises(OptionError, match="it has no tokens"):
+        attribute(small_cnn(), IMAGES, "tis")
+    for options in ({"masks": 0}, {"ratio": 0.0}, {"ratio": (0.5, 1.5)}, {"ratio": ()}, {"iterations": 0}):
+        with pytest.raises(OptionError, match="expected 1 or more"):
+            attribute(plain(), IMAGES[:1], "tis", **options)
+    with pytest.raises(OptionError, match="mode='both'"):
+        attribute(plain(), IMAGES[:1], "tis", mode="both")
+    net = plain()
+    forwarder = Forwarder(net)
+    forwarder.compiled = True
+    with pytest.raises(OptionError, match="no compile="):
+        tis(Task(net, IMAGES[:1], torch.tensor([0]), IDS[:1], 0, forwarder))

@@ -1,0 +1,68 @@
+"""Every method keeps every promise, on a convolutional network and, where it fits, on transformers."""
+
+import pytest
+import timm
+import torch
+
+from suffice.attribution import all_methods, attribute
+from suffice.testing import CHECKS
+from suffice.vision import Classifier
+from tests.attribution.nets import MEAN, STD, pictures, small_cnn
+
+# Fewer samples: promises do not depend on how many.
+QUICK = {
+    "attention-grad-cam": {"positive": False},  # of this small transformer the positive part is empty
+    "vit-cx": {"threshold": 0.3},
+    "tis": {"masks": 8},
+    "tam": {"steps": 4},
+    "bt-h": {"steps": 4},
+    "bt-t": {"steps": 4},
+    "integrated-gradients": {"steps": 4},
+    "smoothgrad": {"samples": 4},
+    "rise": {"masks": 30},
+    "occlusion": {"window": 12, "stride": 10},
+    "i-gos": {"size": 6, "steps": 2, "iterations": 1},
+    "igos+": {"size": 6, "steps": 2, "iterations": 1},
+    "igos++": {"size": 6, "steps": 2, "iterations": 1},
+}
+
+
+def vision_transformer():
+    torch.manual_seed(0)
+    module = timm.models.VisionTransformer(
+        img_size=32, patch_size=8, embed_dim=24, depth=2, num_heads=2, num_classes=5, class_token=True
+    )
+    return Classifier(module.eval(), size=32, mean=MEAN, std=STD, name="small-vit")
+
+
+NETS = {"cnn": small_cnn, "vit": vision_transformer}
+FITTING = [
+    (name, net) for net, make in NETS.items() for name, m in all_methods().items() if m.incompatibility(make()) is None
+]
+
+
+def test_every_method_fits_a_network():
+    assert {name for name, _ in FITTING} == set(all_methods())
+
+
+@pytest.mark.parametrize("check", CHECKS.values(), ids=CHECKS)
+@pytest.mark.parametrize(("name", "kind"), FITTING)
+def test_promises(name, kind, check):
+    net = NETS[kind]()
+    assert net.anatomy  # found once; a check that interrupts the model is about the method, not about this
+
+    def run(net, images):
+        return attribute(net, images, name, batch_size=5, **QUICK.get(name, {})).maps
+
+    check(run, net, pictures(3), tolerance=1e-4)
+
+
+@pytest.mark.parametrize("name", all_methods())
+def test_maps_are_finite_and_not_constant(name):
+    nets = [net for net in (small_cnn(), vision_transformer()) if all_methods()[name].incompatibility(net) is None]
+    assert nets
+    for net in nets:
+        found = attribute(net, pictures(2), name, **QUICK.get(name, {}))
+        assert found.maps.dtype == torch.float32
+        assert found.maps.isfinite().all()
+        assert (found.maps.flatten(1).std(dim=1) > 0).all()

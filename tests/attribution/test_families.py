@@ -1,0 +1,45 @@
+"""Every method works on every architecture of the zoo, or says clearly why not."""
+
+import pytest
+import torch
+
+from suffice import attribute, load
+from suffice.attribution import all_methods
+from suffice.errors import OptionError
+from suffice.zoo.architectures import ARCHITECTURES
+from tests.attribution.nets import tutorial_cnn
+from tests.attribution.test_conformance import QUICK
+
+# And on a network as beginners write it, since many bring their own.
+NAMES = [*ARCHITECTURES, "tutorial-cnn"]
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def net(request):
+    torch.manual_seed(0)
+    if request.param == "tutorial-cnn":
+        return tutorial_cnn()
+    return load(f"zoo/{request.param}", pretrained=False, device="cpu")
+
+
+@pytest.mark.parametrize("name", all_methods())
+def test_works_or_says_why_not(name, net):
+    images = torch.rand(2, 3, *net.size, generator=torch.Generator().manual_seed(0))
+    before = {k: v.clone() for k, v in net.module.state_dict().items()}
+    reason = ""
+    try:
+        found = attribute(net, images, name, batch_size=32, **QUICK.get(name, {}))
+    except OptionError as error:
+        reason = str(error)
+    if reason:
+        assert net.name in reason
+        # Only what reads attention or tokens may find some architecture incompatible.
+        assert {"attention", "tokens"} & set(all_methods()[name].needs)
+        return
+    assert found.maps.isfinite().all()
+    assert found.maps.shape[0] == 2
+    # With random weights a CAM may be negative, and hence 0, everywhere; LeViT's attention puts out nothing before it
+    # is trained, and then ViT-CX has no masks.
+    empty = "cam" in name or (net.name, name) == ("zoo/levit", "vit-cx")
+    assert (found.maps[0] != found.maps[1]).any() or (empty and not found.maps.any())
+    assert all(torch.equal(v, before[k]) for k, v in net.module.state_dict().items())

@@ -1,0 +1,119 @@
+"""Tokens left out for real: as the plain forward when none are, as by hand when some are."""
+
+import pytest
+import timm
+import torch
+import torchvision
+
+from suffice.attribution.token_dropping import can_drop_tokens, token_dropping
+from suffice.perturb import Forwarder
+from suffice.vision import Classifier
+from tests.attribution.nets import MEAN, STD, pictures, small_cnn
+from tests.attribution.token_nets import distilled, lively, plain, registers
+
+
+def from_torchvision():
+    module = torchvision.models.VisionTransformer(
+        image_size=32, patch_size=8, num_layers=2, num_heads=2, hidden_dim=24, mlp_dim=48, num_classes=5
+    )
+    return Classifier(lively(module), size=32, mean=MEAN, std=STD)
+
+
+def from_transformers(family="ViT", head="ForImageClassification"):
+    transformers = pytest.importorskip("transformers")
+    config = getattr(transformers, f"{family}Config")(
+        image_size=32,
+        patch_size=8,
+        hidden_size=24,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=48,
+        num_labels=5,
+    )
+    return Classifier(lively(getattr(transformers, family + head)(config)), size=32, mean=MEAN, std=STD)
+
+
+def with_teacher():
+    return from_transformers("DeiT", "ForImageClassificationWithTeacher")
+
+
+def in_a_wrapper():
+    return Classifier(torch.nn.Sequential(torch.nn.Identity(), plain().module), size=32, mean=MEAN, std=STD)
+
+
+MAKERS = [plain, distilled, registers, from_torchvision, from_transformers, with_teacher, in_a_wrapper]
+
+
+@pytest.mark.parametrize("make", MAKERS)
+def test_keeping_all_tokens_is_the_plain_forward(make):
+    net = make()
+    inputs = net.normalize(pictures(5))
+    before = {name: value.clone() for name, value in net.module.state_dict().items()}
+    assert can_drop_tokens(net.module)
+    images = torch.tensor([4, 0, 4, 2])
+    everything = torch.arange(16).expand(4, -1)
+    with token_dropping(Forwarder(net, batch_size=2), inputs) as ask:
+        all_kept = ask(images, everything)
+        shuffled = ask(images, everything.flip(1))
+        few = ask(images, everything[:, ::2])
+    whole = net.logits(inputs)[images]
+    torch.testing.assert_close(all_kept, whole, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(shuffled, whole, rtol=1e-4, atol=1e-5)  # tokens are a set
+    assert (few - whole).abs().max() > 1e-2
+    assert not net.module.get_submodule(net.anatomy.blocks[0])._forward_pre_hooks
+    assert all(torch.equal(value, before[name]) for name, value in net.module.state_dict().items())
+    torch.testing.assert_close(net.logits(inputs)[images], whole)
+
+
+@pytest.mark.parametrize("make", [plain, distilled, registers])
+@torch.no_grad()
+def test_some_tokens_by_hand(make):
+    net = make(torch.float64)
+    inputs, module = net.normalize(pictures(3)), net.module
+    kept = torch.tensor([[1, 5, 6], [0, 3, 15]])
+    prefix = module.num_prefix_tokens
+    with token_dropping(Forwarder(net), inputs) as ask:
+        ours = ask(torch.tensor([2, 0]), kept)
+    for row, (image, own) in enumerate(zip([2, 0], kept, strict=True)):
+        x = module._pos_embed(module.patch_embed(inputs[image : image + 1]))
+        x = torch.cat([x[:, :prefix], x[:, prefix + own]], dim=1)
+        by_hand = module.forward_head(module.norm(module.blocks(module.norm_pre(x))))
+        assert x.shape[1] == prefix + 3
+        torch.testing.assert_close(ours[row : row + 1], by_hand.float())
+
+
+def test_half_the_tokens_are_less_than_half_the_work():
+    from torch.utils.flop_counter import FlopCounterMode
+
+    net = plain()
+    inputs = net.normalize(pictures(4))
+    with token_dropping(Forwarder(net), inputs) as ask:
+        counts = []
+        for step in (1, 2):
+            with FlopCounterMode(display=False) as counter:
+                ask(torch.arange(4), torch.arange(0, 16, step).expand(4, -1))
+            counts.append(counter.get_total_flops())
+    assert counts[1] < 0.6 * counts[0]  # 1 + 8 tokens of 1 + 16
+
+
+def test_an_error_leaves_no_hook():
+    net = plain()
+    with pytest.raises(IndexError), token_dropping(Forwarder(net), net.normalize(pictures(1))) as ask:
+        ask(torch.tensor([3]), torch.tensor([[0]]))
+    assert not net.module.blocks[0]._forward_pre_hooks
+
+
+def test_precision_of_the_forwarder():
+    net = plain()
+    inputs = net.normalize(pictures(2))
+    with token_dropping(Forwarder(net, precision="bf16"), inputs) as ask:
+        rough = ask(torch.arange(2), torch.arange(16).expand(2, -1))
+    torch.testing.assert_close(rough, net.logits(inputs), rtol=0.1, atol=0.3)
+    assert (rough != net.logits(inputs)).any()
+
+
+def test_others_cannot():
+    assert not can_drop_tokens(small_cnn().module)
+    swin = timm.models.SwinTransformer(img_size=32, patch_size=4, embed_dim=8, depths=(1, 1), num_heads=(1, 1))
+    assert not can_drop_tokens(swin)
+    assert not can_drop_tokens(timm.models.Beit(img_size=32, patch_size=8, embed_dim=24, depth=1, num_heads=2))

@@ -1,0 +1,83 @@
+"""Sparseness and sensitivity."""
+
+import pytest
+import torch
+from captum.metrics import sensitivity_max as captum_sensitivity
+
+from suffice.attribution import attribute
+from suffice.errors import OptionError
+from suffice.metrics import measure
+from suffice.vision import open_images
+from suffice.vision.identity import image_seed
+from suffice.vision.noise import uniform_noise
+from tests.attribution.nets import STD, pictures, small_cnn
+from tests.metrics import twins
+
+
+@pytest.mark.parametrize("protocol", ["default", "tis"])
+def test_sparseness_is_the_gini_index(protocol):
+    maps = torch.randn(3, 6, 5)
+    found = measure(small_cnn(), pictures(3), maps, "sparseness", protocol, targets=0)
+    for i in range(3):
+        own = maps[i].double()
+        expected = twins.gini(own.abs() if protocol == "default" else own - own.min() + 1e-7)
+        assert float(found.values[i]) == pytest.approx(expected, rel=1e-5)
+
+
+def test_sparseness_at_the_extremes():
+    maps = torch.stack([torch.zeros(10, 10), torch.full((10, 10), 3.0), torch.zeros(10, 10)])
+    maps[2, 4, 4] = -2.0
+    assert measure(small_cnn(), pictures(3), maps, "sparseness").values.tolist() == pytest.approx([0, 0, 0.99])
+    shifted = measure(small_cnn(), pictures(3), maps, "sparseness", values="shifted")
+    assert shifted.values.tolist() == pytest.approx([0, 0, 0.01], abs=1e-6)
+
+
+@pytest.mark.parametrize("space", ["pixels", "normalized"])
+def test_sensitivity_agrees_with_captum(space):
+    net, images = small_cnn(), 0.1 + 0.8 * pictures(3)  # so that no change leaves [0, 1]
+    found = attribute(net, images, "gradient", targets=[1, 2, 3])
+    scores = measure(net, images, found, "sensitivity-max", samples=4, radius=0.05, space=space)
+
+    seeds = torch.tensor([image_seed(0, picture.id) for picture in open_images(images)])
+    reach = 0.05 * (torch.tensor(STD).view(1, 3, 1, 1) if space == "normalized" else 1)
+    draws = [uniform_noise(seeds, torch.full((3,), k), (3, 32, 32)) * 2 - 1 for k in range(4)]
+    changed = torch.stack([images + draw * reach for draw in draws], dim=1).flatten(0, 1)
+
+    def explained(pixels, target):
+        return (attribute(net, pixels, "gradient", targets=target).maps,)
+
+    expected = captum_sensitivity(
+        explained, images, perturb_func=lambda pixels: changed, n_perturb_samples=4, target=torch.tensor([1, 2, 3])
+    )
+    torch.testing.assert_close(scores.values, expected.flatten(), rtol=1e-4, atol=1e-6)
+    assert scores.values.min() > 0
+
+
+@pytest.mark.parametrize("method", ["gradient", "smoothgrad", "rise"])
+def test_nothing_changes_where_nothing_is_changed(method):
+    """A method's own randomness is no part of its sensitivity."""
+    options = {"rise": {"masks": 20}, "smoothgrad": {"samples": 3}}.get(method, {})
+    net, images = small_cnn(), pictures(3)
+    found = attribute(net, images, method, seed=5, **options)
+    still = measure(net, images, found, "sensitivity-max", samples=2, radius=0.0)
+    assert still.values.tolist() == pytest.approx([0, 0, 0], abs=1e-5)
+    moved = measure(net, images, found, "sensitivity-max", samples=2, batch_size=2)
+    assert moved.values.min() > 1e-4
+
+
+def test_sensitivity_of_maps_made_elsewhere():
+    net, images = small_cnn(), pictures(2)
+
+    def brightness(net, pixels, targets):
+        return pixels.mean(dim=1)
+
+    found = measure(net, images, images.mean(dim=1), "sensitivity-max", method=brightness)
+    assert 0 < found.mean < 0.02 / float(images.mean())
+    with pytest.raises(OptionError, match="returned instead of bare maps"):
+        measure(net, images, images.mean(dim=1), "sensitivity-max")
+    with pytest.raises(OptionError, match=r"makes maps \[2, 32, 32\], but \[2, 8, 8\] were given"):
+        measure(net, images, torch.rand(2, 8, 8), "sensitivity-max", method=brightness)
+    zero = measure(
+        net, images, torch.zeros(2, 32, 32), "sensitivity-max", method=lambda n, p, t: torch.zeros(2, 32, 32)
+    )
+    assert zero.values.tolist() == [0, 0]

@@ -1,0 +1,164 @@
+"""Average drop, increase, and information curves."""
+
+import io
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from scipy.interpolate import griddata, interp1d
+
+from suffice.errors import OptionError
+from suffice.metrics import measure
+from suffice.metrics.information import SHARES, information_of, interpolated, known_at_start
+from suffice.testing import AnyOf
+from suffice.vision import open_images
+from suffice.vision.identity import image_seed
+from tests.attribution.nets import pictures
+from tests.metrics import twins
+from tests.metrics.nets import sharp_cnn
+from tests.metrics.twins import Twin
+
+
+@pytest.mark.parametrize("protocol", ["default", "eea"])
+def test_drop_and_increase(protocol):
+    images = pictures(6)
+    raw = torch.rand(6, 8, 8, generator=torch.Generator().manual_seed(1))
+    maps, targets = raw if protocol == "eea" else 5 * raw - 9, [0, 1, 2, 3, 4, 0]
+    found = measure(sharp_cnn(), images, maps, ["adp", "pic"], protocol, targets=targets)
+    for i in range(6):
+        twin = Twin(images[i], targets[i])
+        mask = twins.half_pixel(maps[i], 32)
+        if protocol == "default":
+            mask = (mask - mask.min()) / (mask.max() - mask.min())
+        y, o = twin.score(twin.x), twin.score((twin.pixels * mask - twin.mean) / twin.std)
+        scale = 100 if protocol == "eea" else 1
+        assert float(found["adp"].values[i]) == pytest.approx(scale * max(0, y - o) / y, rel=1e-3, abs=1e-4 * scale)
+        assert float(found["pic"].values[i]) == scale * (y < o)
+    assert 0 < found["pic"].mean < found["pic"].values.max()
+
+
+def test_drop_and_increase_share_their_forwards_and_refuse_what_is_no_mask():
+    images = pictures(2)
+    with pytest.raises(OptionError, match=r"range from -0.5 to -0.5. Write mask='min-max'"):
+        measure(sharp_cnn(), images, torch.full((2, 8, 8), -0.5), "adp", mask="raw")
+    nothing = measure(sharp_cnn(), images, torch.full((2, 8, 8), 7.0), "adp")
+    black = sharp_cnn()(torch.zeros_like(images)).gather(1, nothing.targets[:, None])[:, 0]
+    whole = sharp_cnn().predict(images).confidences
+    torch.testing.assert_close(nothing.values, (whole - black).clamp(min=0) / whole)
+
+
+def test_a_map_of_ones_loses_nothing():
+    images = pictures(2)
+    found = measure(sharp_cnn(), images, torch.ones(2, 8, 8), ["adp", "pic"], mask="raw")
+    assert found["adp"].values.tolist() == [0, 0]
+    assert found["pic"].values.tolist() == [0, 0]
+
+
+def information_twin(twin, image, values, start, kind, minimum, monotone):
+    """Step by step as the definition has it, one channel at a time; the curve at 1001 places and its area."""
+    full = np.round(image.permute(1, 2, 0).numpy() * 255).astype(np.uint8)
+
+    def blurred(mask):
+        mask = mask.copy()
+        for r, c in ((0, 0), (0, -1), (-1, 0), (-1, -1)):
+            mask[r, c] = True
+        made = full.astype(np.float64)
+        for channel in range(3):
+            plane = full[:, :, channel].astype(np.float64)
+            made[:, :, channel][~mask] = griddata(
+                np.argwhere(mask), plane[mask], np.argwhere(~mask), method="linear", fill_value=plane.mean()
+            )
+        return np.round(made).astype(np.uint8)
+
+    def entropy(picture):
+        file = io.BytesIO()
+        Image.fromarray(picture).save(file, format="webp", lossless=True, quality=100)
+        return len(file.getvalue())
+
+    def said(picture):
+        x = (torch.from_numpy(picture).permute(2, 0, 1).double() / 255 - twin.mean) / twin.std
+        return getattr(twin, kind)(x)
+
+    first = blurred(start)
+    s0, s1, e0, e1 = said(first), said(full), entropy(first), entropy(full)
+    if s1 < minimum or s0 >= s1 or e0 >= e1:
+        return None
+    points, highest = [], 0.0
+    for share in SHARES:
+        mask = (values >= np.quantile(values, 1 - share)) | start
+        picture = blurred(mask)
+        x = np.clip((entropy(picture) - e0) / (e1 - e0), 0, 1)
+        y = np.clip((said(picture) - s0) / (s1 - s0), 0, 1)
+        highest = max(highest, y)
+        points.append((x, highest if monotone else y))
+    xs, ys = zip(*points, (0.0, 0.0), (1.0, 1.0), strict=True)
+    places = np.linspace(0, 1, 1001)
+    curve = np.append(interp1d(xs, ys)(places[:-1]), 1.0)
+    return np.trapezoid(curve, places)
+
+
+@pytest.mark.parametrize(("name", "kind"), [("sic", "score"), ("aic", "hit")])
+@pytest.mark.parametrize("monotone", [True, False])
+def test_information_curves(name, kind, monotone):
+    textured = (pictures(5) * 0.7 + 0.3 * torch.rand(5, 3, 32, 32)).clamp(0, 1)
+    images = (textured * 255).round() / 255
+    maps = torch.rand(5, 32, 32)
+    opened = open_images(images)
+    found = measure(sharp_cnn(), opened, maps, name, minimum=0.2, monotone=monotone)
+    judged = 0
+    for i in range(5):
+        start = known_at_start((32, 32), 0.01, image_seed(0, opened[i].id))
+        assert start.sum() == 10
+        values = maps[i].double().numpy()
+        expected = information_twin(Twin(images[i]), images[i], values, start, kind, 0.2, monotone)
+        if expected is None:
+            assert found.values[i].isnan()
+        else:
+            judged += 1
+            # A point at the very left may stand before or behind the origin: one of a thousand places.
+            assert float(found.values[i]) == pytest.approx(expected, abs=2e-3)
+    assert int(found.judged.sum()) == judged
+    if name == "sic":
+        assert judged >= 2
+        assert found.reported == pytest.approx(float(found.curves.areas(found.curves.median)))
+
+
+def textured_oracle():
+    """A bright cell in a dark, noisy image, and an oracle that looks for it."""
+    oracle = AnyOf([(5,)], grid=4, high=0.97, low=0.03)
+    image = 0.35 * torch.rand(3, 32, 32, generator=torch.Generator().manual_seed(2))
+    image[:, 8:16, 8:16] += 0.6
+    return oracle.classifier(32), image[None]
+
+
+def test_little_information_is_enough_if_it_is_the_right_one():
+    net, image = textured_oracle()
+    maps = torch.zeros(2, 4, 4)
+    maps[0, 1, 1], maps[1] = 1.0, torch.arange(16.0).view(4, 4)
+    maps[1, 1, 1] = -1.0
+    found = measure(net, image.expand(2, -1, -1, -1), maps, ["aic", "sic"], enlargement="nearest", targets=1)
+    for scores in found.values():
+        assert scores.judged.all()
+        assert scores.values[0] > 0.85
+        assert scores.values[1] < 0.5
+        assert scores.curves.x.shape == (1001,)
+
+
+def test_images_that_the_rules_leave_out_are_not_judged():
+    net, image = textured_oracle()
+    images = torch.cat([image, torch.full_like(image, 0.9), torch.rand_like(image) * 0.3])
+    found = measure(net, images, torch.rand(3, 8, 8), "sic", targets=1)
+    assert found.judged.tolist() == [True, False, False]  # the blur says the same; the score is low
+    assert found.mean == pytest.approx(float(found.values[0]))
+    torch.testing.assert_close(found.curves.mean, found.curves.y[0])
+
+
+def test_interpolation_keeps_what_is_known_and_planes_as_they_are():
+    ramp = np.stack([np.add.outer(np.arange(20) * 3, np.arange(20) * 2)] * 3, axis=2).astype(np.uint8)
+    known = known_at_start((20, 20), 0.05, 3)
+    assert np.array_equal(interpolated(ramp, known), ramp)
+    noise = np.random.default_rng(0).integers(0, 256, (20, 20, 3), dtype=np.uint8)
+    assert np.array_equal(interpolated(noise, known)[known], noise[known])
+    assert np.array_equal(interpolated(noise, np.ones((20, 20), bool)), noise)
+    assert information_of(noise) > information_of(interpolated(noise, known)) > information_of(np.zeros_like(noise))

@@ -1,0 +1,62 @@
+"""Noise that belongs to an image: normal, independent, and a function of seed and draw alone."""
+
+import math
+
+import pytest
+import torch
+
+from suffice.vision.identity import image_seed
+from suffice.vision.noise import ImageNoise, normal_noise
+
+
+def drawn(seeds, draws, shape=(3, 40, 40)):
+    return normal_noise(torch.tensor(seeds), torch.tensor(draws), shape)
+
+
+def test_it_is_standard_normal():
+    noise = drawn([image_seed(0, str(i)) for i in range(40)], [0] * 40).double().flatten()
+    count = noise.numel()
+    assert abs(noise.mean()) < 4 / math.sqrt(count)
+    assert noise.square().mean() == pytest.approx(1, abs=4 * math.sqrt(2 / count))
+    # All of it has the right shape, not only its moments: the largest gap to the normal distribution (Kolmogorov).
+    steps = torch.arange(1, count + 1) / count
+    normal = torch.special.ndtr(noise.sort().values)
+    assert (normal - steps).abs().max() < 1.9 / math.sqrt(count)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (lambda n: n[:, :, 1:], lambda n: n[:, :, :-1]),  # neighboring rows
+        (lambda n: n[..., 1:], lambda n: n[..., :-1]),  # neighboring columns
+        (lambda n: n[:, 1:], lambda n: n[:, :-1]),  # channels
+        (lambda n: n[1:], lambda n: n[:-1]),  # draws
+        (lambda n: n.flatten(1)[:, :2400], lambda n: n.flatten(1)[:, 2400:]),  # the two of a pair
+    ],
+)
+@pytest.mark.parametrize("of", ["draws", "seeds"])
+def test_no_part_of_it_tells_about_another(one, other, of):
+    noise = drawn([7] * 30, list(range(30))) if of == "draws" else drawn(list(range(30)), [0] * 30)
+    a, b = one(noise).double(), other(noise).double()
+    for product in (a * b, (a.square() - 1) * (b.square() - 1) / 2):
+        assert abs(product.mean()) < 4.5 / math.sqrt(product.numel())
+
+
+def test_it_is_a_function_of_seed_and_draw_alone():
+    seeds, draws = [5, 2**63 - 1, 5, 0], [3, 0, 4, 3]
+    together = drawn(seeds, draws)
+    for i, (seed, draw) in enumerate(zip(seeds, draws, strict=True)):
+        assert torch.equal(drawn([seed], [draw])[0], together[i])
+    assert len({tuple(n.flatten()[:3].tolist()) for n in together}) == 4
+
+
+def test_an_odd_number_of_values_is_no_special_case():
+    assert drawn([1], [0], (3, 5, 7)).shape == (1, 3, 5, 7)
+    assert drawn([1], [0], (1,)).isfinite().all()
+
+
+def test_each_channel_has_its_own_deviation():
+    noise = ImageNoise([0.4, 0.0, 0.1], [11, 12], (64, 64), torch.device("cpu"))
+    made = noise(torch.tensor([1, 0, 1]), torch.tensor([0, 0, 1]))
+    assert made.std(dim=(2, 3)) == pytest.approx(torch.tensor([[0.4, 0.0, 0.1]] * 3), rel=0.05)
+    assert not torch.equal(made[0], made[2])
