@@ -19,7 +19,7 @@ from suffice.perturb.forwarder import Forwarder, Layout, Precision
 from suffice.vision import Classifier, open_images
 from suffice.vision.anatomy.preserve import preserved
 from suffice.vision.classifier import Targets, targets_of
-from suffice.vision.stream import Broken, stream
+from suffice.vision.stream import OnError, stream
 
 # Forwards with gradients keep their activations, so fewer fit than without.
 GRADIENT_BATCH = {"cuda": 128, "cpu": 16}
@@ -36,7 +36,7 @@ def attribute(
     precision: Precision = "fp32",
     compile: bool = False,
     forwarder: Forwarder | None = None,
-    broken: Broken = "raise",
+    on_error: OnError = "raise",
     on_progress: Callable[[int, int], None] | None = None,
     **options: Any,
 ) -> Attribution:
@@ -55,7 +55,7 @@ def attribute(
         compile: Compile the model, for methods that do not look inside it; worth it for long work on a GPU.
         forwarder: A :class:`suffice.perturb.Forwarder` of this model instead of the three, so that it is compiled or
             converted once for many calls.
-        broken: ``"raise"`` the error of an image that cannot be read, or ``"skip"`` it and record it.
+        on_error: ``"raise"`` the error of an image that cannot be read, or ``"skip"`` it and record it.
         on_progress: Called with (images done, images in all).
         **options: Options of the method.
 
@@ -82,7 +82,7 @@ def attribute(
     given = images.detach() if isinstance(images, Tensor) else images
     opened = open_images(given)
     targets_of(targets, (), len(opened))  # a wrong number of them is said at once
-    batches = stream(opened, net.geometry, batch_size=forwarder.batch_size, broken=broken)
+    batches = stream(opened, net.geometry, batch_size=forwarder.batch_size, on_error=on_error)
     maps, classes, confidences, rows = [], [], [], []
     # Preserved here too, so that it need not be done for every batch.
     with torch.inference_mode(False), torch.no_grad(), preserved(net.module, frozen=True):

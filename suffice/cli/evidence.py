@@ -110,7 +110,7 @@ def evidence(
             target,
             settings,
             forwarder,
-            broken="raise" if len(opened) == 1 else "skip",
+            on_error="raise" if len(opened) == 1 else "skip",
             on_progress=on_progress,
         )
         writer = TableWriter(net.name, net.family, None if out is None else out / "evidence.parquet")

@@ -96,8 +96,8 @@ def explain(
     net = load_model(model, checkpoint, random_weights, device, resize)
     if method.strip() == "all":
         chosen = [one for one in chosen if one.incompatibility(net) is None]
-    broken: Any = "raise" if len(opened) == 1 else "skip"
-    predictions = net.predict(opened, broken=broken)
+    on_error: Any = "raise" if len(opened) == 1 else "skip"
+    predictions = net.predict(opened, on_error=on_error)
     readable = opened if not predictions.skipped else [opened[i] for i in predictions.index.tolist()]
     out.mkdir(parents=True, exist_ok=True)
     forwarders = Forwarders(net, batch or "auto", precision.value)

@@ -39,7 +39,7 @@ def predict(
     net = load_model(model, checkpoint, random_weights, device, resize)
     with output.progress("Predicting") as on_progress:
         found = net.predict(
-            opened, batch_size=batch, broken="raise" if len(opened) == 1 else "skip", on_progress=on_progress
+            opened, batch_size=batch, on_error="raise" if len(opened) == 1 else "skip", on_progress=on_progress
         )
     best = found.top(top)
     if as_json:

@@ -17,7 +17,7 @@ from suffice.perturb.forwarder import Forwarder, Precision
 from suffice.perturb.probe import Counters, Probe
 from suffice.vision.classifier import Classifier, Targets, targets_of
 from suffice.vision.images import Images, open_images
-from suffice.vision.stream import Broken, Skip, stream
+from suffice.vision.stream import OnError, Skip, stream
 
 Progress = Callable[[int, int], None]
 
@@ -32,7 +32,7 @@ def find_evidence(
     precision: Precision = "fp32",
     compile: bool = False,
     images_at_once: int | Literal["auto"] = "auto",
-    broken: Broken = "raise",
+    on_error: OnError = "raise",
     on_progress: Progress | None = None,
     **settings: Any,
 ) -> EvidenceSet:
@@ -48,7 +48,7 @@ def find_evidence(
         precision: ``"fp32"``, ``"tf32"``, ``"bf16"`` or ``"fp16"``.
         compile: Compile the model; worth it for long work on a GPU.
         images_at_once: Images searched side by side; more fill larger batches.
-        broken: ``"raise"`` the error of an image that cannot be read, or ``"skip"`` it and record it.
+        on_error: ``"raise"`` the error of an image that cannot be read, or ``"skip"`` it and record it.
         on_progress: Called with (images done, images in all).
         **settings: Choices of the search, such as ``grid=7``, ``threshold=0.9``, ``beam_width=5``,
             ``baseline="blur"``, ``minimal="subset"``; see :class:`suffice.evidence.Settings`.
@@ -72,7 +72,7 @@ def find_evidence(
         settings_of(preset, settings),
         Forwarder(net, batch_size=batch_size, precision=precision, compile=compile),
         images_at_once=images_at_once,
-        broken=broken,
+        on_error=on_error,
         on_progress=on_progress,
     )
     evidence = sorted(work, key=lambda e: e.index)
@@ -89,7 +89,7 @@ class EvidenceStream:
         settings: The choices of the search.
         forwarder: Puts batches through the model.
         images_at_once: Images searched side by side.
-        broken: What to do with an image that cannot be read.
+        on_error: What to do with an image that cannot be read.
         on_progress: Called with (images done, images in all).
 
     Attributes:
@@ -105,7 +105,7 @@ class EvidenceStream:
         forwarder: Forwarder,
         *,
         images_at_once: int | Literal["auto"] = "auto",
-        broken: Broken = "raise",
+        on_error: OnError = "raise",
         on_progress: Progress | None = None,
     ) -> None:
         if net.score == "logit":
@@ -117,8 +117,8 @@ class EvidenceStream:
         # Half an image's place for each place in the batch keeps it full: most rounds ask more than that of each.
         auto = max(8, forwarder.batch_size // 2)
         self.places = min(auto if images_at_once == "auto" else images_at_once, len(self.images))
-        self.broken, self.on_progress = broken, on_progress
-        self._feed = _Feed(self.images, net, broken)
+        self.on_error, self.on_progress = on_error, on_progress
+        self._feed = _Feed(self.images, net, on_error)
         self.counters = Counters()
 
     @property
@@ -128,7 +128,7 @@ class EvidenceStream:
 
     def __iter__(self) -> Iterator[Evidence]:
         done = 0
-        feed = self._feed = _Feed(self.images, self.net, self.broken)
+        feed = self._feed = _Feed(self.images, self.net, self.on_error)
         first_index, first = feed.take(self.places)
         if not len(first):
             return
@@ -218,8 +218,8 @@ class EvidenceStream:
 class _Feed:
     """Pixels of images, some at a time, decoded ahead."""
 
-    def __init__(self, images: Images, net: Classifier, broken: Broken) -> None:
-        self._stream = stream(images, net.geometry, batch_size=8, broken=broken)
+    def __init__(self, images: Images, net: Classifier, on_error: OnError) -> None:
+        self._stream = stream(images, net.geometry, batch_size=8, on_error=on_error)
         self._batches = iter(self._stream)
         self._index: list[int] = []
         self._pixels: list[Tensor] = []

@@ -18,7 +18,7 @@ from suffice.perturb.baselines import make_baseline
 from suffice.perturb.masks import RegionMasks
 from suffice.perturb.regions import Grid
 from suffice.vision.images import open_images
-from suffice.vision.pixels import as_float
+from suffice.vision.images.arrays import as_float
 
 Drawable = Union[Image.Image, Tensor, Any]
 Hide = Literal["dim", "baseline"]

@@ -19,37 +19,51 @@ from torch import Tensor
 from suffice.errors import OptionError
 from suffice.plugins import matching
 from suffice.vision.identity import image_seed
-from suffice.vision.pixels import fingerprint
+from suffice.vision.images.arrays import fingerprint
 
 Border = Literal["reflect", "zero"]
 Baseline = Union[str, Callable[[Tensor], Tensor], Tensor, Any]
 
 
 @dataclass(frozen=True)
-class Scene:
+class BaselineInput:
     """What a baseline may depend on.
 
     Attributes:
         pixels: Images [N, 3, H, W] in [0, 1].
         mean: The model's mean color.
+        std: By what the model divides each channel.
         seeds: One seed an image, for random baselines.
     """
 
     pixels: Tensor
     mean: Sequence[float]
+    std: Sequence[float]
     seeds: Sequence[int]
 
+    def normalized(self) -> Tensor:
+        """The images as the model wants them, [N, 3, H, W]."""
+        return (self.pixels - self.per_channel(self.mean)) / self.per_channel(self.std)
 
-_baselines: dict[str, Callable[[Scene], Tensor]] = {}
+    def as_pixels(self, normalized: Tensor) -> Tensor:
+        """Normalized values [N, 3, H, W] as pixels; those that no pixel can have are cut off."""
+        return (normalized * self.per_channel(self.std) + self.per_channel(self.mean)).clamp(0, 1)
+
+    def per_channel(self, values: Sequence[float]) -> Tensor:
+        """One number a channel, [1, 3, 1, 1]."""
+        return torch.tensor(values).to(self.pixels).view(1, 3, 1, 1)
 
 
-def register_baseline(*names: str) -> Callable[[Callable[[Scene], Tensor]], Callable[[Scene], Tensor]]:
+_baselines: dict[str, Callable[[BaselineInput], Tensor]] = {}
+
+
+def register_baseline(*names: str) -> Callable[[Callable[[BaselineInput], Tensor]], Callable[[BaselineInput], Tensor]]:
     """Decorator that makes a baseline known under one or more names.
 
-    The function maps a :class:`Scene` to baseline images [N, 3, H, W] in [0, 1].
+    The function maps a :class:`BaselineInput` to baseline images [N, 3, H, W] in [0, 1].
     """
 
-    def register(function: Callable[[Scene], Tensor]) -> Callable[[Scene], Tensor]:
+    def register(function: Callable[[BaselineInput], Tensor]) -> Callable[[BaselineInput], Tensor]:
         _baselines.update(dict.fromkeys(names, function))
         return function
 
@@ -71,6 +85,7 @@ def make_baseline(
     pixels: Tensor,
     *,
     mean: Sequence[float] = (0.485, 0.456, 0.406),
+    std: Sequence[float] = (0.229, 0.224, 0.225),
     ids: Sequence[str] | None = None,
     seed: int = 0,
 ) -> Tensor:
@@ -82,6 +97,7 @@ def make_baseline(
             images' size.
         pixels: Images [N, 3, H, W] in [0, 1].
         mean: Mean color of the model's normalization.
+        std: Standard deviations of the model's normalization.
         ids: Identity of each image; random baselines depend on it, and not on its place in the batch. Default: by its
             pixels.
         seed: Seed of random baselines.
@@ -95,7 +111,7 @@ def make_baseline(
     """
     if isinstance(baseline, str) and baseline in _baselines:
         # Seeds are made from identities, and identities from content, only for a baseline that looks at them.
-        made = _baselines[baseline](Scene(pixels, mean, _Seeds(pixels, ids, seed)))
+        made = _baselines[baseline](BaselineInput(pixels, mean, std, _Seeds(pixels, ids, seed)))
     elif isinstance(baseline, Tensor):
         made = baseline.to(pixels)
     elif callable(baseline):
@@ -111,50 +127,64 @@ def make_baseline(
 
 
 @register_baseline("blur")
-def blur(scene: Scene) -> Tensor:
+def blur(given: BaselineInput) -> Tensor:
     """Gaussian blur as in I-GOS and iGOS++: kernel 51, sigma 50; 151 from 500 pixels on, 201 from 800 on."""
-    longest = max(scene.pixels.shape[-2:])
+    longest = max(given.pixels.shape[-2:])
     kernel = 51 if longest < 500 else 151 if longest < 800 else 201
-    return separable_blur(scene.pixels, gaussian_kernel(kernel, kernel - 1), "reflect")
+    return separable_blur(given.pixels, gaussian_kernel(kernel, kernel - 1), "reflect")
 
 
 @register_baseline("blur-tis")
-def blur_tis(scene: Scene) -> Tensor:
+def blur_tis(given: BaselineInput) -> Tensor:
     """Gaussian blur as in the evaluation of TIS: kernel 11, sigma 5."""
-    return separable_blur(scene.pixels, gaussian_kernel(11, 5), "reflect")
+    return separable_blur(given.pixels, gaussian_kernel(11, 5), "reflect")
 
 
 @register_baseline("blur-rise")
-def blur_rise(scene: Scene) -> Tensor:
+def blur_rise(given: BaselineInput) -> Tensor:
     """The blur of RISE's insertion: called Gaussian 11/5, but almost a box, with the mean color around the image."""
-    mean = _color(scene)
-    return separable_blur(scene.pixels - mean, rise_kernel(), "zero") + mean
+    mean = given.per_channel(given.mean)
+    return separable_blur(given.pixels - mean, rise_kernel(), "zero") + mean
 
 
 @register_baseline("black")
-def black(scene: Scene) -> Tensor:
+def black(given: BaselineInput) -> Tensor:
     """Black pixels."""
-    return torch.zeros_like(scene.pixels)
+    return torch.zeros_like(given.pixels)
 
 
 @register_baseline("gray", "mean")
-def gray(scene: Scene) -> Tensor:
+def gray(given: BaselineInput) -> Tensor:
     """The mean color of the model's normalization, so zero after it."""
-    return _color(scene).expand_as(scene.pixels)
+    return given.per_channel(given.mean).expand_as(given.pixels)
 
 
 @register_baseline("image-mean")
-def image_mean(scene: Scene) -> Tensor:
+def image_mean(given: BaselineInput) -> Tensor:
     """The mean color of each image."""
-    return scene.pixels.mean(dim=(2, 3), keepdim=True).expand_as(scene.pixels)
+    return given.pixels.mean(dim=(2, 3), keepdim=True).expand_as(given.pixels)
 
 
 @register_baseline("noise")
-def noise(scene: Scene) -> Tensor:
+def noise(given: BaselineInput) -> Tensor:
     """Uniform noise, each image its own by its seed; the same on every device."""
-    shape = scene.pixels.shape[1:]
-    drawn = [torch.rand(shape, generator=torch.Generator().manual_seed(seed)) for seed in scene.seeds]
-    return torch.stack(drawn).to(scene.pixels)
+    shape = given.pixels.shape[1:]
+    drawn = [torch.rand(shape, generator=torch.Generator().manual_seed(seed)) for seed in given.seeds]
+    return torch.stack(drawn).to(given.pixels)
+
+
+@register_baseline("tis-noise")
+def tis_noise(given: BaselineInput) -> Tensor:
+    """Uniform noise in [0, 1) in normalized units, as in the evaluation of TIS; each image its own."""
+    seeds = torch.tensor(list(given.seeds), device=given.pixels.device)
+    return given.as_pixels(uniform_noise(seeds, torch.zeros_like(seeds), tuple(given.pixels.shape[1:])))
+
+
+@register_baseline("tis-mean")
+def tis_mean(given: BaselineInput) -> Tensor:
+    """One number in normalized units, the mean over pixels and channels, as in the evaluation of TIS."""
+    normalized = given.normalized()
+    return given.as_pixels(normalized.mean(dim=(1, 2, 3), keepdim=True).expand_as(normalized))
 
 
 def separable_blur(pixels: Tensor, kernel: np.ndarray, border: Border) -> Tensor:
@@ -218,14 +248,10 @@ class _Seeds(Sequence[int]):
     def __len__(self) -> int:
         return len(self._pixels)
 
-    def __getitem__(self, place: Any) -> Any:
+    def __getitem__(self, position: Any) -> Any:
         if self._ids is None:
             self._ids = [fingerprint(image) for image in self._pixels.cpu()]
-        return image_seed(self._seed, self._ids[place])
-
-
-def _color(scene: Scene) -> Tensor:
-    return torch.tensor(scene.mean).to(scene.pixels).view(1, 3, 1, 1)
+        return image_seed(self._seed, self._ids[position])
 
 
 def _opened(baseline: Any, pixels: Tensor) -> Tensor:

@@ -14,10 +14,10 @@ from suffice.errors import OptionError
 from suffice.vision.families import default_family
 from suffice.vision.geometry import Geometry, GivenPreprocessing, Rule, split_preprocessing
 from suffice.vision.images import open_images
+from suffice.vision.images.arrays import pixels_of_tensor
 from suffice.vision.outputs import class_scores
-from suffice.vision.pixels import pixels_of_tensor
 from suffice.vision.predictions import Predictions
-from suffice.vision.stream import Broken, stream
+from suffice.vision.stream import OnError, stream
 
 if TYPE_CHECKING:
     from suffice.vision.anatomy import Anatomy
@@ -217,7 +217,7 @@ class Classifier:
         images: Any,
         *,
         batch_size: int = 64,
-        broken: Broken = "raise",
+        on_error: OnError = "raise",
         on_progress: Callable[[int, int], None] | None = None,
     ) -> Predictions:
         """Predict the class of each image.
@@ -225,7 +225,7 @@ class Classifier:
         Args:
             images: Anything that :func:`suffice.open_images` takes.
             batch_size: Images per forward.
-            broken: ``"raise"`` the error of an image that cannot be read, or ``"skip"`` it and record it in
+            on_error: ``"raise"`` the error of an image that cannot be read, or ``"skip"`` it and record it in
                 ``.skipped``.
             on_progress: Called with (images done, images in all) after each batch.
 
@@ -233,7 +233,7 @@ class Classifier:
             Predictions, one row an image.
         """
         opened = open_images(images)
-        batches = stream(opened, self.geometry, batch_size=batch_size, broken=broken)
+        batches = stream(opened, self.geometry, batch_size=batch_size, on_error=on_error)
         index, scores = [], []
         for batch in batches:
             index.append(batch.index)

@@ -15,13 +15,13 @@ from PIL import Image
 from torch import Tensor
 
 from suffice.errors import ImageError, OptionError
-from suffice.vision.pictures import Images, Picture
+from suffice.vision.images.picture import Images, Picture
 
-Broken = Literal["raise", "skip"]
+OnError = Literal["raise", "skip"]
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
+class PixelBatch:
     """Some images, ready for a model.
 
     Attributes:
@@ -63,20 +63,20 @@ class PixelStream:
         geometry: Callable[[Image.Image | Tensor], Tensor],
         batch_size: int,
         workers: int,
-        broken: Broken,
+        on_error: OnError,
     ) -> None:
         self.images = images
         self.geometry = geometry
         self.batch_size = batch_size
         self.workers = workers
-        self.broken = broken
+        self.on_error = on_error
         self.skipped: list[Skip] = []
 
-    def __iter__(self) -> Iterator[Batch]:
+    def __iter__(self) -> Iterator[PixelBatch]:
         self.skipped = []
         return self._batches(self.skipped)
 
-    def _batches(self, skipped: list[Skip]) -> Iterator[Batch]:
+    def _batches(self, skipped: list[Skip]) -> Iterator[PixelBatch]:
         ready = self._ready(skipped)
         shape: torch.Size | None = None
         try:
@@ -84,7 +84,7 @@ class PixelStream:
                 for index, pixels in chunk:
                     shape = shape or pixels.shape
                     self._check(pixels, shape, self.images[index].name)
-                yield Batch(torch.tensor([index for index, _ in chunk]), torch.stack([p for _, p in chunk]))
+                yield PixelBatch(torch.tensor([index for index, _ in chunk]), torch.stack([p for _, p in chunk]))
                 del chunk  # or the last batch would stay in memory while the next is gathered
         finally:
             ready.close()
@@ -105,7 +105,7 @@ class PixelStream:
                 try:
                     pixels = future.result()
                 except ImageError as error:
-                    if self.broken == "raise":
+                    if self.on_error == "raise":
                         raise
                     skipped.append(Skip(index, picture.name, str(error)))
                 else:
@@ -136,7 +136,7 @@ def stream(
     *,
     batch_size: int = 64,
     workers: int | None = None,
-    broken: Broken = "raise",
+    on_error: OnError = "raise",
 ) -> PixelStream:
     """Decode images, bring them to one size, and batch them.
 
@@ -147,11 +147,11 @@ def stream(
         geometry: Takes what :meth:`Picture.decode` gives, returns float32 [3, H, W], the same size for all.
         batch_size: Images in a batch; only the last one may have fewer, also where images are skipped.
         workers: Number of threads; default: one per core, at most 8.
-        broken: ``"raise"`` the error of an image that cannot be read, or ``"skip"`` it and note it in
+        on_error: ``"raise"`` the error of an image that cannot be read, or ``"skip"`` it and note it in
             ``.skipped``. Errors that are not about an image are always raised.
 
     Returns:
-        An iterable of :class:`Batch`, in the order of the images.
+        An iterable of :class:`PixelBatch`, in the order of the images.
 
     Example:
         >>> from suffice.vision.images import open_images
@@ -165,6 +165,6 @@ def stream(
         workers = min(8, os.cpu_count() or 1)
     if workers < 1:
         raise OptionError(f"workers= is {workers}; expected 1 or more, or None for one per core.")
-    if broken not in get_args(Broken):
-        raise OptionError(f"broken= is {broken!r}; it can be {' or '.join(map(repr, get_args(Broken)))}.")
-    return PixelStream(images, geometry, batch_size, workers, broken)
+    if on_error not in get_args(OnError):
+        raise OptionError(f"on_error= is {on_error!r}; it can be {' or '.join(map(repr, get_args(OnError)))}.")
+    return PixelStream(images, geometry, batch_size, workers, on_error)

@@ -258,7 +258,7 @@ def test_broken_images_are_skipped_and_recorded(net, tmp_path):
     for i, image in enumerate(blobs(5)):
         save_image(image, tmp_path / f"{i}.png")
     (tmp_path / "2.png").write_bytes(b"broken")
-    found = find_evidence(net, tmp_path, broken="skip", images_at_once=2, baseline="black", max_size=2)
+    found = find_evidence(net, tmp_path, on_error="skip", images_at_once=2, baseline="black", max_size=2)
     assert [e.index for e in found] == [0, 1, 3, 4]
     assert [s.index for s in found.skipped] == [2]
 

@@ -359,7 +359,7 @@ def test_images_that_could_not_be_read_have_no_map_and_no_score(tmp_path):
         array = (pictures(1, seed=i)[0].permute(1, 2, 0) * 255).byte().numpy()
         Image.fromarray(array).save(tmp_path / f"{i}.png")
     (tmp_path / "1.png").write_bytes(b"broken")
-    found = attribute(small_cnn(), str(tmp_path), "gradient", broken="skip")
+    found = attribute(small_cnn(), str(tmp_path), "gradient", on_error="skip")
     scores = measure(small_cnn(), str(tmp_path), found, steps=3)
     assert len(scores) == 2
     assert [name.endswith(("0.png", "2.png")) for name in scores.names] == [True, True]

@@ -92,7 +92,7 @@ def test_predict_skips_what_is_broken_and_loses_nothing_else(net, tmp_path):
     with pytest.raises(ImageError, match=r"c\.png"):
         net.predict(files)
     progress = []
-    found = net.predict(files, broken="skip", batch_size=2, on_progress=lambda *seen: progress.append(seen))
+    found = net.predict(files, on_error="skip", batch_size=2, on_progress=lambda *seen: progress.append(seen))
     assert found.index.tolist() == [0, 1, 3]
     assert [s.index for s in found.skipped] == [2]
     assert progress[-1] == (4, 4)
@@ -100,7 +100,7 @@ def test_predict_skips_what_is_broken_and_loses_nothing_else(net, tmp_path):
 
 def test_predict_when_nothing_can_be_read(net, tmp_path):
     (tmp_path / "c.png").write_bytes(b"not a picture")
-    found = net.predict(tmp_path / "c.png", broken="skip")
+    found = net.predict(tmp_path / "c.png", on_error="skip")
     assert len(found) == 0
     assert found.labels == []
     assert len(found.skipped) == 1

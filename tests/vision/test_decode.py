@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from suffice.errors import ImageError, ImageTooLarge, OptionError, UnreadableImage
-from suffice.vision.decode import decode, to_rgb
+from suffice.vision.images.decode import decode, to_rgb
 
 
 def encode(image, format, **options):

@@ -12,8 +12,8 @@ from PIL import Image
 
 from suffice.errors import ImageError, ImageTooLarge, OptionError, UnreadableImage
 from suffice.vision import images as images_module
-from suffice.vision.image_sources import pixels_of_tensor
 from suffice.vision.images import Images, Picture, open_images, register_images, split_slice
+from suffice.vision.images.sources import pixels_of_tensor
 
 
 @pytest.fixture

@@ -63,7 +63,7 @@ def test_batches_come_in_order_whatever_finishes_first():
 @given(st.integers(0, 20), st.sets(st.integers(0, 19)), st.integers(1, 6), st.integers(1, 3))
 def test_skipping_loses_nothing_else_and_batches_stay_full(count, broken, batch_size, workers):
     broken = {i for i in broken if i < count}
-    batches = stream(numbered(count, broken), identity, batch_size=batch_size, workers=workers, broken="skip")
+    batches = stream(numbered(count, broken), identity, batch_size=batch_size, workers=workers, on_error="skip")
     seen = [batch.index.tolist() for batch in batches]
     assert [i for chunk in seen for i in chunk] == [i for i in range(count) if i not in broken]
     assert all(len(chunk) == batch_size for chunk in seen[:-1])
@@ -88,7 +88,7 @@ def test_other_errors_are_never_skipped():
         return pixels
 
     with pytest.raises(ZeroDivisionError):
-        list(stream(numbered(5), geometry, broken="skip"))
+        list(stream(numbered(5), geometry, on_error="skip"))
     assert not decoding_threads()
 
 
@@ -98,13 +98,13 @@ def test_image_errors_of_the_geometry_are_skipped():
             raise ImageError("too small")
         return pixels
 
-    batches = stream(numbered(5), geometry, broken="skip")
+    batches = stream(numbered(5), geometry, on_error="skip")
     assert [batch.index.tolist() for batch in batches] == [[0, 1, 3, 4]]
     assert batches.skipped == [Skip(2, "n2", "too small")]
 
 
 def test_iterating_again_starts_again():
-    batches = stream(numbered(7, broken=[1]), identity, batch_size=3, broken="skip")
+    batches = stream(numbered(7, broken=[1]), identity, batch_size=3, on_error="skip")
     first = [batch.index.tolist() for batch in batches]
     kept = batches.skipped
     second = iter(batches)
@@ -152,7 +152,7 @@ def test_pixels_do_not_pile_up():
 
 
 def test_broken_images_do_not_pile_up_either():
-    batches = stream(numbered(2000, broken=range(2000)), identity, batch_size=4, workers=2, broken="skip")
+    batches = stream(numbered(2000, broken=range(2000)), identity, batch_size=4, workers=2, on_error="skip")
     assert list(batches) == []
     assert len(batches.skipped) == 2000
 
@@ -210,7 +210,7 @@ def test_interrupt_while_waiting_for_an_image(monkeypatch):
 def test_geometry_must_make_one_size_of_float32():
     sizes = Images([Picture("a", Numbered(0)), Picture("b", Numbered(1))])
     with pytest.raises(OptionError, match=r"\[3, 3, 3\] of b, but \[3, 2, 2\] of the first"):
-        list(stream(sizes, lambda p: torch.zeros(3, 2 + int(p.max()), 2 + int(p.max())), broken="skip"))
+        list(stream(sizes, lambda p: torch.zeros(3, 2 + int(p.max()), 2 + int(p.max())), on_error="skip"))
     for wrong in (torch.zeros(3, 2, 2, dtype=torch.float64), torch.zeros(1, 2, 2), torch.zeros(2, 2)):
         with pytest.raises(OptionError, match=r"expected float32 \[3, H, W\]"):
             list(stream(sizes, lambda p, wrong=wrong: wrong))
@@ -218,7 +218,7 @@ def test_geometry_must_make_one_size_of_float32():
         list(stream(sizes, lambda p: torch.zeros(3, 2 + 3 * int(p.max()), 2 + 3 * int(p.max())), batch_size=1))
 
 
-@pytest.mark.parametrize("options", [{"batch_size": 0}, {"workers": 0}, {"broken": "ignore"}])
+@pytest.mark.parametrize("options", [{"batch_size": 0}, {"workers": 0}, {"on_error": "ignore"}])
 def test_senseless_options(options):
     with pytest.raises(OptionError, match=next(iter(options))):
         stream(numbered(1), identity, **options)
@@ -235,7 +235,7 @@ def test_folder_with_broken_files_from_end_to_end(tmp_path):
     def geometry(image):
         return torch.from_numpy(np.array(image)).permute(2, 0, 1) / 255
 
-    batches = stream(images, geometry, batch_size=3, broken="skip")
+    batches = stream(images, geometry, batch_size=3, on_error="skip")
     values = [round(v * 255) for batch in batches for v in batch.pixels[:, 0, 0, 0].tolist()]
     assert values == [0, 1, 2, 4, 5, 6, 8, 9]
     assert [(skip.index, skip.name) for skip in batches.skipped] == [(3, "3.png"), (7, "7.png")]

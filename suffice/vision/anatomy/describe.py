@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from suffice.errors import AnatomyError, OptionError
-from suffice.vision.anatomy import hf_families, timm_families, torchvision_families
+from suffice.vision.anatomy import known_hf, known_timm, known_torchvision
 from suffice.vision.anatomy.common import Size
 from suffice.vision.anatomy.generic_cnn import generic_cnn
 from suffice.vision.anatomy.preserve import preserved
@@ -23,7 +23,7 @@ Describe = Callable[[nn.Module, Size], Anatomy]
 _registered: list[tuple[Test, Describe]] = []
 _BUILT_IN: tuple[tuple[Test, Describe], ...] = tuple(
     (family.recognizes, family.describe)
-    for library in (timm_families, torchvision_families, hf_families)
+    for library in (known_timm, known_torchvision, known_hf)
     for family in library.FAMILIES
 )
 

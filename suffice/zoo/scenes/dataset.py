@@ -12,9 +12,9 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from suffice.errors import OptionError
-from suffice.vision.image_sources import PilSource
 from suffice.vision.images import split_slice
-from suffice.vision.pictures import Images, Picture
+from suffice.vision.images.picture import Images, Picture
+from suffice.vision.images.sources import PilSource
 from suffice.zoo.scenes.plan import labels_of
 from suffice.zoo.scenes.render import find_boxes, render_pixels
 

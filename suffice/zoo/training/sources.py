@@ -12,7 +12,7 @@ from torch import Tensor
 
 from suffice.errors import ImageError, OptionError
 from suffice.vision import Geometry, Images, Picture, open_images
-from suffice.vision.image_sources import EncodedSource
+from suffice.vision.images.sources import EncodedSource
 from suffice.vision.stream import stream
 from suffice.zoo.training.data import Examples, TrainingData, mean_and_std
 

@@ -14,10 +14,8 @@ from PIL import Image
 from torch import Tensor
 
 from suffice.errors import ImageError, UnreadableImage
-from suffice.vision.decode import check_size, decode, to_rgb
 from suffice.vision.identity import content_hash
-from suffice.vision.pictures import Label, PixelSource, as_label
-from suffice.vision.pixels import (
+from suffice.vision.images.arrays import (
     array_batch,
     as_float,
     fingerprint,
@@ -26,6 +24,8 @@ from suffice.vision.pixels import (
     tensor_of_array,
     unify,
 )
+from suffice.vision.images.decode import check_size, decode, to_rgb
+from suffice.vision.images.picture import Label, PixelSource, as_label
 
 __all__ = [
     "ArraySource",

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from suffice.errors import ImageError
-from suffice.vision.image_sources import FileSource
-from suffice.vision.pictures import Picture
+from suffice.vision.images.picture import Picture
+from suffice.vision.images.sources import FileSource
 
 SUFFIXES = (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".bmp", ".dib", ".tif", ".tiff", ".gif")
 
@@ -25,7 +25,7 @@ def open_folder(folder: Path, max_pixels: int | None) -> list[Picture]:
 
     Args:
         folder: The folder.
-        max_pixels: As for :func:`~suffice.vision.decode.decode`.
+        max_pixels: As for :func:`~suffice.vision.images.decode.decode`.
 
     Returns:
         Pictures named by their relative path, with forward slashes.

@@ -18,9 +18,12 @@ from torch import Tensor
 
 from suffice.errors import ImageError, OptionError, UnreadableImage
 from suffice.plugins import provide, provided, resolve
-from suffice.vision.decode import check_max_pixels
-from suffice.vision.folders import has_image_suffix, open_folder
-from suffice.vision.image_sources import (
+from suffice.vision.images.arrays import array_batch, check_range, extremes, tensor_batch
+from suffice.vision.images.decode import check_max_pixels
+from suffice.vision.images.folder import has_image_suffix, open_folder
+from suffice.vision.images.manifest import MANIFEST_SUFFIXES, open_manifest
+from suffice.vision.images.picture import Images, Picture, as_label
+from suffice.vision.images.sources import (
     ArraySource,
     DatasetItem,
     EncodedSource,
@@ -29,9 +32,6 @@ from suffice.vision.image_sources import (
     PilSource,
     SharedDataset,
 )
-from suffice.vision.manifest import MANIFEST_SUFFIXES, open_manifest
-from suffice.vision.pictures import Images, Picture, as_label
-from suffice.vision.pixels import array_batch, check_range, extremes, tensor_batch
 
 __all__ = ["Images", "Picture", "open_images", "register_images", "split_slice"]
 
@@ -53,7 +53,7 @@ def open_images(
 
             * the path of an image; of a folder (with everything below it, sorted by path; where every image
               lies in a sub-folder, that is its label); of a ``.csv`` or ``.jsonl`` manifest, see
-              :func:`~suffice.vision.manifest.open_manifest`;
+              :func:`~suffice.vision.images.manifest.open_manifest`;
             * ``"name:rest"`` where ``name`` was registered by :func:`register_images`;
             * a PIL image, or the bytes of a file;
             * a tensor [3, H, W], [1, H, W], [N, 3, H, W] or [N, 1, H, W], uint8 or float in [0, 1];

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from suffice.errors import ImageError, ManifestError
-from suffice.vision.image_sources import FileSource
-from suffice.vision.pictures import Box, Boxes, Label, Picture, as_label
+from suffice.vision.images.picture import Box, Boxes, Label, Picture, as_label
+from suffice.vision.images.sources import FileSource
 
 MANIFEST_SUFFIXES = (".csv", ".jsonl")
 
@@ -32,7 +32,7 @@ def open_manifest(manifest: Path, root: str | os.PathLike[str] | None, max_pixel
             ``class``, ``wnid``; an integer where it looks like one) and ``boxes`` (or ``boxes_xyxy``; JSON,
             one ``[x0, y0, x1, y1]`` or a list of them). Other columns are ignored.
         root: Folder that paths are relative to and must stay in; default: the folder of the manifest.
-        max_pixels: As for :func:`~suffice.vision.decode.decode`.
+        max_pixels: As for :func:`~suffice.vision.images.decode.decode`.
 
     Returns:
         Pictures named by their path as written.
