@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import difflib
 import fnmatch
-from collections.abc import Iterable
+import inspect
+from collections.abc import Callable, Iterable
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -78,13 +79,44 @@ def import_all(package: str, group: str) -> None:
         entry.load()
 
 
+def did_you_mean(name: str, known: Iterable[str], prefix: str = "") -> str:
+    """The sentence of an error that suggests names close to one that is not known; empty where none is close.
+
+    Args:
+        name: What was asked for.
+        known: What could have been meant.
+        prefix: What users write before each of them.
+
+    Returns:
+        The sentence with a blank before it, to follow another one.
+
+    Example:
+        >>> did_you_mean("tabbi", ["tabby", "tiger", "tiger cat"])
+        " Did you mean 'tabby'?"
+        >>> did_you_mean("Cat", ["tabby", "tiger cat"])
+        " Did you mean 'tiger cat'?"
+    """
+    names = list(known)
+    part = name.lower()
+    near = difflib.get_close_matches(name, names, n=3) or [n for n in names if part and part in n.lower()][:3]
+    return f" Did you mean {' or '.join(repr(prefix + n) for n in near)}?" if near else ""
+
+
 def unknown(kind: str, name: str, known: Iterable[str], aliases: Iterable[str] = ()) -> OptionError:
     """The error for a name that is not known, with close ones, or all.
 
     Example:
         >>> unknown("metric", "insertoin", ["insertion", "deletion"])
-        OptionError("There is no metric 'insertoin'. Did you mean insertion?")
+        OptionError("There is no metric 'insertoin'. Did you mean 'insertion'?")
     """
-    near = difflib.get_close_matches(name, [*known, *aliases], n=3)
-    hint = f"Did you mean {' or '.join(near)}?" if near else f"There are {', '.join(known)}."
-    return OptionError(f"There is no {kind} {name!r}. {hint}")
+    hint = did_you_mean(name, [*known, *aliases]) or f" There are {', '.join(known)}."
+    return OptionError(f"There is no {kind} {name!r}.{hint}")
+
+
+def keyword_options(function: Callable[..., Any], name: str) -> dict[str, Any]:
+    """The options of something that declares itself: its keyword-only parameters with their defaults."""
+    parameters = list(inspect.signature(function).parameters.values())[1:]
+    options = {p.name: p.default for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
+    if len(options) < len(parameters) or inspect.Parameter.empty in options.values():
+        raise OptionError(f"The options of {name} must be keyword-only and have defaults.")
+    return options

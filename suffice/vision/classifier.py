@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
+import functools
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Literal, Union
 
 import torch
 from torch import Tensor, nn
 
 from suffice.errors import OptionError
+from suffice.options import Count, check_options
+from suffice.plugins import did_you_mean
+from suffice.vision.anatomy.preserve import evaluating
+from suffice.vision.batching import BatchLoop
 from suffice.vision.families import default_family
 from suffice.vision.geometry import Geometry, GivenPreprocessing, Rule, split_preprocessing
 from suffice.vision.images import open_images
@@ -108,8 +112,7 @@ class Classifier:
     ) -> None:
         if not isinstance(module, nn.Module):
             raise OptionError(f"A classifier is made from an nn.Module, not from {type(module).__name__}.")
-        if score not in SCORES:
-            raise OptionError(f"score={score!r}; it can be {', '.join(SCORES)}.")
+        check_options({"score": score, "resize": resize}, Classifier.__init__)
         pair = (size, size) if isinstance(size, int) else size
         if preprocess is not None:
             geometry, own_mean, own_std = split_preprocessing(preprocess, pair)
@@ -153,7 +156,7 @@ class Classifier:
         floats = (p for p in self.module.parameters() if p.is_floating_point())
         return next((p.dtype for p in floats), torch.float32)
 
-    @cached_property
+    @functools.cached_property
     def anatomy(self) -> Anatomy:
         """Where the model keeps its tokens, attention, blocks and feature maps."""
         from suffice.vision.anatomy import describe
@@ -184,17 +187,9 @@ class Classifier:
         """Logits [N, classes] as the chosen score, such as softmax probabilities."""
         return SCORES[self.score](logits)
 
-    @contextlib.contextmanager
-    def evaluating(self) -> Iterator[None]:
+    def evaluating(self) -> AbstractContextManager[None]:
         """Evaluation mode inside; afterwards each submodule is in the mode it was in."""
-        training = [m for m in self.module.modules() if m.training]
-        for module in training:
-            module.training = False
-        try:
-            yield
-        finally:
-            for module in training:
-                module.training = True
+        return evaluating(self.module)
 
     def prepare(self, images: Any) -> Tensor:
         """Decode images and bring them to the input size.
@@ -216,7 +211,7 @@ class Classifier:
         self,
         images: Any,
         *,
-        batch_size: int = 64,
+        batch_size: Count = 64,
         on_error: OnError = "raise",
         on_progress: Callable[[int, int], None] | None = None,
     ) -> Predictions:
@@ -224,7 +219,7 @@ class Classifier:
 
         Args:
             images: Anything that :func:`suffice.open_images` takes.
-            batch_size: Images per forward.
+            batch_size: Images per forward; halved, with one warning, when memory runs out.
             on_error: ``"raise"`` the error of an image that cannot be read, or ``"skip"`` it and record it in
                 ``.skipped``.
             on_progress: Called with (images done, images in all) after each batch.
@@ -234,15 +229,21 @@ class Classifier:
         """
         opened = open_images(images)
         batches = stream(opened, self.geometry, batch_size=batch_size, on_error=on_error)
-        index, scores = [], []
+        loop = BatchLoop(batch_size, self.device)
+        index: list[Tensor] = []
+        scores: list[Tensor] = []
         for batch in batches:
             index.append(batch.index)
-            scores.append(self(batch.pixels.to(self.device)).cpu())
+            scores.extend(loop.run(len(batch.pixels), functools.partial(self._forward, batch.pixels)))
             if on_progress is not None:
                 on_progress(int(batch.index[-1]) + 1, len(opened))
         rows = torch.cat(index) if index else torch.zeros(0, dtype=torch.long)
         table = torch.cat(scores) if scores else torch.zeros(0, len(self.labels or ()))
         return Predictions(table, rows, [opened[i].name for i in rows.tolist()], self.labels, batches.skipped)
+
+    def _forward(self, pixels: Tensor, rows: slice) -> Tensor:
+        """Scores of some of the pixels, on the CPU."""
+        return self(pixels[rows].to(self.device)).cpu()
 
     def class_index(self, label: int | str) -> int:
         """The class that a label means: an index, a class name, or a WordNet id.
@@ -271,12 +272,8 @@ class Classifier:
                 )
         if wanted.lstrip("-").isdigit():
             return self.class_index(int(wanted))
-        import difflib
-
-        known = self.labels or []
-        close = difflib.get_close_matches(label, known, n=3) or [n for n in known if wanted in n.lower()][:3]
-        hint = f" Did you mean {', '.join(map(repr, close))}?" if close else ""
-        reason = "" if known else " It has no label names: give the index, or labels= when making the classifier."
+        hint = did_you_mean(label, self.labels or ())
+        reason = "" if self.labels else " It has no label names: give the index, or labels= when making the classifier."
         raise OptionError(f"{self.name} has no class {label!r}.{hint}{reason}")
 
     def targets(self, targets: Targets, whole: Tensor) -> Tensor:
@@ -292,14 +289,9 @@ class Classifier:
         count, classes = whole.shape
         if targets is None:
             return whole.argmax(dim=1)
-        if isinstance(targets, Tensor):
-            targets = targets.flatten().tolist()
-        listed = [targets] * count if isinstance(targets, (int, str)) else list(targets)
-        if len(listed) != count:
-            raise OptionError(
-                f"{len(listed)} targets were given for {count} images; give one for all or one per image."
-            )
-        indices = [self.class_index(t) for t in listed]
+        if isinstance(targets, (int, str)):
+            targets = [targets] * count
+        indices = [self.class_index(t) for t in targets_of(targets, range(count), count)]  # type: ignore[union-attr]
         wrong = [i for i in indices if not 0 <= i < classes]
         if wrong:
             raise OptionError(f"{self.name} has classes 0 to {classes - 1}; there is no class {wrong[0]}.")

@@ -11,7 +11,7 @@ from suffice.vision.build import fetching, split_options
 from suffice.vision.checkpoints import load_checkpoint
 from suffice.vision.classifier import Classifier
 from suffice.vision.families import default_family
-from suffice.vision.geometry import Geometry, Rule
+from suffice.vision.geometry import Geometry, Interpolation, Rule
 from suffice.vision.models import ModelEntry, Source
 
 # The hub cannot be listed offline; these are well-known examples of the families that anatomy knows.
@@ -23,7 +23,7 @@ EXAMPLES = (
     "facebook/convnext-tiny-224",
     "microsoft/resnet-50",
 )
-RESAMPLING = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic"}
+RESAMPLING: dict[int, Interpolation] = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic"}
 
 
 def build(name: str, *, pretrained: bool, checkpoint: str | Path | None, **options: Any) -> Classifier:

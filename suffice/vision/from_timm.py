@@ -14,7 +14,7 @@ from suffice.vision.checkpoints import load_checkpoint
 from suffice.vision.classifier import Classifier
 from suffice.vision.families import default_family
 from suffice.vision.geometry import Geometry, resize_for
-from suffice.vision.models import ModelEntry, Source, closest
+from suffice.vision.models import ModelEntry, Source, unknown_model
 
 
 def build(name: str, *, pretrained: bool, checkpoint: str | Path | None, **options: Any) -> Classifier:
@@ -23,10 +23,10 @@ def build(name: str, *, pretrained: bool, checkpoint: str | Path | None, **optio
 
     architecture, _, tag = name.partition(".")
     if not timm.is_model(architecture):
-        raise UnknownModel(f"timm has no model {name!r}. {closest(name, timm.list_models(), 'timm')}")
+        raise unknown_model(f"timm has no model {name!r}.", name, timm.list_models(), "timm")
     tagged = timm.list_pretrained(f"{architecture}.*")
     if tag and name not in tagged:
-        raise UnknownModel(f"timm has no weights {tag!r} of {architecture}. {closest(name, tagged, 'timm')}")
+        raise unknown_model(f"timm has no weights {tag!r} of {architecture}.", name, tagged, "timm")
     fetch = pretrained and checkpoint is None
     if fetch and not timm.is_model_pretrained(architecture):
         raise UnknownModel(

@@ -12,7 +12,7 @@ from suffice.vision.checkpoints import load_checkpoint
 from suffice.vision.classifier import Classifier
 from suffice.vision.families import default_family
 from suffice.vision.geometry import split_preprocessing
-from suffice.vision.models import ModelEntry, Source, closest
+from suffice.vision.models import ModelEntry, Source, unknown_model
 
 
 def build(name: str, *, pretrained: bool, checkpoint: str | Path | None, **options: Any) -> Classifier:
@@ -22,7 +22,7 @@ def build(name: str, *, pretrained: bool, checkpoint: str | Path | None, **optio
     architecture, _, tag = name.partition(".")
     known = models.list_models(module=models)
     if architecture not in known:
-        raise UnknownModel(f"torchvision has no model {name!r}. {closest(architecture, known, 'torchvision')}")
+        raise unknown_model(f"torchvision has no model {name!r}.", architecture, known, "torchvision")
     choices = models.get_model_weights(architecture)
     if tag and tag.upper() not in choices.__members__:
         raise UnknownModel(

@@ -18,12 +18,13 @@ from PIL import Image
 from torch import Tensor
 
 from suffice.errors import OptionError
+from suffice.options import Count, check_fields
 
 Rule = Literal["crop", "squash"]
 Box = tuple[float, float, float, float]
 Raster = Union[Image.Image, Tensor]
 
-INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "lanczos")
+Interpolation = Literal["nearest", "bilinear", "bicubic", "lanczos"]
 
 
 @dataclass(frozen=True)
@@ -49,17 +50,14 @@ class Geometry:
         [(0.0, 0.0, 224.0, 224.0)]
     """
 
-    size: tuple[int, int]
+    size: tuple[Count, Count]
     rule: Rule = "crop"
-    resize: tuple[int, int] | None = None
-    interpolation: str = "bicubic"
+    resize: tuple[Count, Count] | None = None
+    interpolation: Interpolation = "bicubic"
     halves: Literal["even", "down"] = "even"
 
     def __post_init__(self) -> None:
-        if self.rule not in ("crop", "squash"):
-            raise OptionError(f"The resize rule is {self.rule!r}; it can be 'crop' or 'squash'.")
-        if self.interpolation not in INTERPOLATIONS:
-            raise OptionError(f"The interpolation is {self.interpolation!r}; it can be {', '.join(INTERPOLATIONS)}.")
+        check_fields(self)
 
     def __call__(self, picture: Raster) -> Tensor:
         """Bring one picture to the input size.

@@ -7,7 +7,6 @@ package adds its own with :func:`register_source`, on import, or lazily by an en
 
 from __future__ import annotations
 
-import difflib
 import fnmatch
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from typing import Any
 import torch
 
 from suffice.errors import OptionError, UnknownModel
-from suffice.plugins import provide, provided, resolve
+from suffice.plugins import did_you_mean, provide, provided, resolve
 from suffice.vision.classifier import Classifier
 
 
@@ -87,6 +86,9 @@ def load(
 ) -> Classifier:
     """Load a classifier by name, with the preprocessing of its own weights.
 
+    It is moved to the first GPU if there is one, unlike in timm and torchvision; ``device="cpu"`` keeps it on the CPU.
+    The ``repr`` of the classifier says where it is.
+
     Args:
         name: ``"timm/…"``, ``"torchvision/…"``, ``"hf/…"`` (a model id of the hub or a local folder), or the
             name of another registered source. A tag after a dot chooses weights: ``"timm/resnet50.a1_in1k"``.
@@ -100,7 +102,7 @@ def load(
         The classifier.
 
     Raises:
-        UnknownModel: With the closest names.
+        UnknownModel: With close names.
         OptionError: A module was given instead of a name.
         DownloadError: No network; says how to give a checkpoint.
         CheckpointError: The checkpoint does not fit.
@@ -115,7 +117,11 @@ def load(
     prefix, _, rest = str(name).partition("/")
     known = sources()
     if not rest or prefix not in known:
-        raise UnknownModel(f"There is no model {str(name)!r}. {_suggest(str(name), known)}")
+        prefixes = ", ".join(f"{p}/…" for p in known)
+        bare = rest or prefix
+        near = [p for p in known for entry in known[p].entries() if bare in (entry.name, entry.name.partition(".")[0])]
+        hint = f" Did you mean {' or '.join(repr(f'{p}/{bare}') for p in near)}?" if near else ""
+        raise UnknownModel(f"There is no model {str(name)!r}. Names begin with their source: {prefixes}.{hint}")
     net = known[prefix].build(rest, pretrained=pretrained, checkpoint=checkpoint, **options)
     return net.to(default_device() if device is None else device)
 
@@ -133,15 +139,15 @@ def model_entries(pattern: str = "*") -> list[ModelEntry]:
         >>> [str(entry) for entry in model_entries("torchvision/vgg1?")]
         ['torchvision/vgg11', 'torchvision/vgg13', 'torchvision/vgg16', 'torchvision/vgg19']
     """
-    found = []
+    matching = []
     for prefix, source in sources().items():
         if not _may_match(pattern, prefix):
             continue
         for entry in source.entries():
             full = f"{prefix}/{entry.name}"
             if fnmatch.fnmatchcase(full, pattern):
-                found.append(ModelEntry(full, entry.family, entry.pretrained, entry.facts))
-    return found
+                matching.append(ModelEntry(full, entry.family, entry.pretrained, entry.facts))
+    return matching
 
 
 def list_models(pattern: str = "*") -> list[str]:
@@ -164,26 +170,24 @@ def default_device() -> torch.device:
     return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
 
 
-def closest(name: str, names: Iterable[str], prefix: str) -> str:
-    """The sentence of an error that suggests close names of one source."""
-    near = difflib.get_close_matches(name, list(names), n=4, cutoff=0.5)
-    listed = f"suffice.list_models('{prefix}/*') lists them."
-    return f"Closest: {', '.join(f'{prefix}/{n}' for n in near)}. {listed}" if near else listed.capitalize()
+def unknown_model(problem: str, name: str, names: Iterable[str], prefix: str) -> UnknownModel:
+    """The error for a name that a source does not know, with close ones.
+
+    Args:
+        problem: What is wrong, in a sentence.
+        name: What was asked for, without the prefix.
+        names: The names that the source knows.
+        prefix: Of the source.
+
+    Example:
+        >>> unknown_model("The zoo has no 'deti'.", "deti", ["deit", "pit"], "zoo")
+        UnknownModel("The zoo has no 'deti'. Did you mean 'zoo/deit'? suffice.list_models('zoo/*') lists them all.")
+    """
+    near = did_you_mean(name, names, f"{prefix}/")
+    return UnknownModel(f"{problem}{near} suffice.list_models('{prefix}/*') lists them all.")
 
 
 def _may_match(pattern: str, prefix: str) -> bool:
     """Whether any name under the prefix can match; saves importing libraries that are not asked for."""
     head, slash, _ = pattern.partition("/")
     return fnmatch.fnmatchcase(prefix, head) if slash else "*" in pattern or "?" in pattern or "[" in pattern
-
-
-def _suggest(name: str, known: dict[str, Source]) -> str:
-    prefixes = ", ".join(f"{p}/…" for p in known)
-    bare = name.partition("/")[2] or name
-    near = [
-        f"{prefix}/{entry.name}"
-        for prefix in known
-        for entry in known[prefix].entries()
-        if entry.name == bare or entry.name.partition(".")[0] == bare
-    ]
-    return f"Names begin with their source: {prefixes}." + (f" Did you mean {', '.join(near[:4])}?" if near else "")

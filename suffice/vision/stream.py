@@ -8,13 +8,14 @@ from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from PIL import Image
 from torch import Tensor
 
 from suffice.errors import ImageError, OptionError
+from suffice.options import Count, check_options
 from suffice.vision.images.picture import Images, Picture
 
 OnError = Literal["raise", "skip"]
@@ -134,8 +135,8 @@ def stream(
     images: Images,
     geometry: Callable[[Image.Image | Tensor], Tensor],
     *,
-    batch_size: int = 64,
-    workers: int | None = None,
+    batch_size: Count = 64,
+    workers: Count | None = None,
     on_error: OnError = "raise",
 ) -> PixelStream:
     """Decode images, bring them to one size, and batch them.
@@ -159,12 +160,5 @@ def stream(
         >>> [batch.index.tolist() for batch in stream(images, lambda pixels: pixels, batch_size=2)]
         [[0, 1], [2, 3], [4]]
     """
-    if batch_size < 1:
-        raise OptionError(f"batch_size= is {batch_size}; expected 1 or more.")
-    if workers is None:
-        workers = min(8, os.cpu_count() or 1)
-    if workers < 1:
-        raise OptionError(f"workers= is {workers}; expected 1 or more, or None for one per core.")
-    if on_error not in get_args(OnError):
-        raise OptionError(f"on_error= is {on_error!r}; it can be {' or '.join(map(repr, get_args(OnError)))}.")
-    return PixelStream(images, geometry, batch_size, workers, on_error)
+    check_options({"batch_size": batch_size, "workers": workers, "on_error": on_error}, stream)
+    return PixelStream(images, geometry, batch_size, workers or min(8, os.cpu_count() or 1), on_error)

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 from torch import nn
 
-from suffice.errors import OptionError, UnknownModel
+from suffice.errors import OptionError
 from suffice.vision.families import CONVNEXT, DISTILLED, NEWER_CNN, OLDER_CNN, TRANSFORMER
-from suffice.vision.models import closest
+from suffice.vision.models import unknown_model
 
 if TYPE_CHECKING:
     from suffice.zoo.variants import Norm
@@ -68,7 +68,7 @@ def build(name: str, num_classes: int = CLASSES, size: int = SIZE) -> nn.Module:
         timm's module, taking normalized images [N, 3, size, size] to scores [N, num_classes].
 
     Raises:
-        UnknownModel: With the closest names.
+        UnknownModel: With close names.
         OptionError: If the size is not possible.
 
     Example:
@@ -77,7 +77,7 @@ def build(name: str, num_classes: int = CLASSES, size: int = SIZE) -> nn.Module:
         torch.Size([2, 100])
     """
     if name not in ARCHITECTURES:
-        raise UnknownModel(f"The zoo has no architecture {name!r}. {closest(name, ARCHITECTURES, 'zoo')}")
+        raise unknown_model(f"The zoo has no architecture {name!r}.", name, ARCHITECTURES, "zoo")
     if size < 32 or size % 8:
         raise OptionError(f"size={size} is not possible; write a multiple of 8, at least 32, such as 56 or 64")
     return ARCHITECTURES[name].make(num_classes, size)

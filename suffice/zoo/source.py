@@ -12,7 +12,7 @@ from suffice.errors import UnknownModel
 from suffice.vision.build import split_options
 from suffice.vision.checkpoints import load_checkpoint
 from suffice.vision.classifier import Classifier
-from suffice.vision.models import ModelEntry, Source, closest
+from suffice.vision.models import ModelEntry, Source, unknown_model
 from suffice.zoo.architectures import ARCHITECTURES, build
 from suffice.zoo.scenes import CLASSES, SIZE
 from suffice.zoo.training.data import TrainingData
@@ -23,7 +23,7 @@ WEIGHTS = Path(__file__).parent / "weights"
 def build_classifier(name: str, *, pretrained: bool, checkpoint: str | Path | None, **options: Any) -> Classifier:
     """Make a classifier from the name of a network of the zoo; see :func:`suffice.load`."""
     if name not in ARCHITECTURES:
-        raise UnknownModel(f"The zoo has no network {name!r}. {closest(name, ARCHITECTURES, 'zoo')}")
+        raise unknown_model(f"The zoo has no network {name!r}.", name, ARCHITECTURES, "zoo")
     own, others = split_options(options)
     module = build(name, **others)
     if checkpoint is not None:

@@ -64,7 +64,7 @@ def test_predict_names_and_skips_what_is_broken(photos):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("predict", "a.png", "--model", "timm/resnet1O"), "Closest"),
+        (("predict", "a.png", "--model", "timm/resnet1O"), "Did you mean"),
         (("predict", "missing.png", "--model", "timm/resnet10t"), "missing.png"),
         (("predict", "a.png", "--model", "timm/resnet10t", "--checkpoint", "missing.pth"), "does not exist"),
         (("predict", "a.png"), "--model"),

@@ -314,7 +314,7 @@ def test_a_declared_metric(highest):
     found = measure(small_cnn(), images, torch.full((2, 4, 4), 0.5), "highest", power=2.0)
     assert found.values.tolist() == [0.25, 0.25]
     assert all_metrics()["highest"].about == "The highest value."
-    with pytest.raises(OptionError, match="Did you mean insertion"):
+    with pytest.raises(OptionError, match="Did you mean 'insertion'"):
         measure(small_cnn(), images, torch.rand(2, 4, 4), "insertio")
 
     def positional(trial, power=1.0): ...

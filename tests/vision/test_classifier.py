@@ -5,7 +5,7 @@ import torch
 from PIL import Image
 from torch import nn
 
-from suffice.errors import ImageError, OptionError
+from suffice.errors import ImageError, OptionError, SufficeWarning
 from suffice.vision import Classifier, Geometry
 
 HALF = (0.5, 0.5, 0.5)
@@ -98,6 +98,37 @@ def test_predict_skips_what_is_broken_and_loses_nothing_else(net, tmp_path):
     assert progress[-1] == (4, 4)
 
 
+class Small(Linear):
+    """Runs out of memory above so many inputs."""
+
+    most = 3
+
+    def forward(self, x):
+        if len(x) > self.most:
+            raise torch.cuda.OutOfMemoryError("CUDA out of memory.")
+        return super().forward(x)
+
+
+def test_predict_survives_running_out_of_memory(net):
+    images = torch.rand(21, 3, 16, 16)
+    small = net.with_module(Small())
+    small.module.load_state_dict(net.module.state_dict())
+    seen = []
+    with pytest.warns(SufficeWarning, match="Out of memory at batch size 8") as warned:
+        predictions = small.predict(images, batch_size=8, on_progress=lambda *done: seen.append(done))
+    assert len(warned) == 1
+    assert seen == [(8, 21), (16, 21), (21, 21)]
+    torch.testing.assert_close(predictions.scores, net.predict(images, batch_size=8).scores)
+    assert predictions.index.tolist() == list(range(21))
+
+
+def test_predict_gives_up_where_one_image_does_not_fit(net):
+    small = net.with_module(Small())
+    small.module.most = 0
+    with pytest.warns(SufficeWarning), pytest.raises(torch.cuda.OutOfMemoryError):
+        small.predict(torch.rand(2, 3, 16, 16))
+
+
 def test_predict_when_nothing_can_be_read(net, tmp_path):
     (tmp_path / "c.png").write_bytes(b"not a picture")
     found = net.predict(tmp_path / "c.png", on_error="skip")
@@ -147,7 +178,7 @@ def test_wrong_targets(net, given, said):
         ({"size": 16}, "mean, std missing"),
         ({"size": 16, "mean": HALF}, "std missing"),
         ({"size": 16, "mean": (0.5,), "std": HALF}, "has 1 numbers"),
-        ({"size": 16, "mean": HALF, "std": HALF, "score": "odds"}, "softmax, sigmoid, logit"),
+        ({"size": 16, "mean": HALF, "std": HALF, "score": "odds"}, "'softmax', 'sigmoid' or 'logit'"),
         ({"preprocess": lambda p: torch.zeros(3, 8, 8), "resize": "crop"}, "resize= needs a known geometry"),
     ],
 )

@@ -154,7 +154,7 @@ def test_unknown_names_suggest_close_ones():
         load("timm/vit_tiny_patch16_22")
     with pytest.raises(UnknownModel, match="torchvision/resnet50"):
         load("torchvision/resnet5O")
-    with pytest.raises(UnknownModel, match="Did you mean timm/resnet50, torchvision/resnet50"):
+    with pytest.raises(UnknownModel, match="Did you mean 'timm/resnet50' or 'torchvision/resnet50'"):
         load("resnet50")
     with pytest.raises(UnknownModel, match=r"timm/resnet50\."):
         load("timm/resnet50.a1_in2k")

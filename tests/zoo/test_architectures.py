@@ -92,7 +92,7 @@ def test_images_of_both_sizes(name, classes, size):
 
 
 def test_impossible_requests():
-    with pytest.raises(UnknownModel, match=r"Closest: .*zoo/convnext-3\b"):
+    with pytest.raises(UnknownModel, match=r"Did you mean .*zoo/convnext-3\b"):
         build("convnext-4")
     for size in (24, 57, 60):
         with pytest.raises(OptionError, match="multiple of 8"):

@@ -1,24 +1,13 @@
-"""Module names: finding them, and suggesting one when there is none."""
+"""Submodules by name."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 from torch import nn
 
 from suffice.errors import AnatomyError
-
-
-def suggest(name: str, known: Iterable[str]) -> str:
-    """A sentence with the known names closest to ``name``; empty when none is close.
-
-    Example:
-        >>> suggest("block.3", ["blocks.3", "head"])
-        " Did you mean 'blocks.3'?"
-    """
-    close = difflib.get_close_matches(name, list(known), n=3)
-    return f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
+from suffice.plugins import did_you_mean
 
 
 def find_modules(module: nn.Module, names: Iterable[str]) -> dict[str, nn.Module]:
@@ -45,7 +34,7 @@ def find_modules(module: nn.Module, names: Iterable[str]) -> dict[str, nn.Module
         except AttributeError:
             known = dict(module.named_modules(remove_duplicate=False))
             raise AnatomyError(
-                f"{type(module).__name__} has no module named {name!r}.{suggest(name, known)} "
+                f"{type(module).__name__} has no module named {name!r}.{did_you_mean(name, known)} "
                 "All names: dict(module.named_modules())"
             ) from None
     return found

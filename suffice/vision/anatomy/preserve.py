@@ -20,6 +20,38 @@ _preserved: ContextVar[Mapping[int, bool]] = ContextVar("preserved", default=Map
 
 
 @contextmanager
+def evaluating(module: nn.Module) -> Iterator[None]:
+    """Evaluation mode inside; afterwards each submodule is in the mode it was in.
+
+    Where none is in training mode, it costs a walk through the submodules; inside :func:`preserved`, nothing.
+
+    Example:
+        >>> net = nn.Sequential(nn.Dropout(), nn.ReLU().eval())
+        >>> with evaluating(net):
+        ...     [part.training for part in net]
+        [False, False]
+        >>> [part.training for part in net]
+        [True, False]
+    """
+    training = [] if id(module) in _preserved.get() else [part for part in module.modules() if part.training]
+    _set_training(training, False)
+    try:
+        yield
+    finally:
+        _set_training(training, True)
+
+
+def _set_training(submodules: list[nn.Module], training: bool) -> None:
+    # Not module.eval(): it may be overridden to do more than to set the flag. And not by setting the attribute, which
+    # takes a module long, unless it keeps the flag elsewhere, as scripted ones do.
+    for submodule in submodules:
+        if "training" in submodule.__dict__:
+            submodule.__dict__["training"] = training
+        else:
+            submodule.training = training
+
+
+@contextmanager
 def preserved(module: nn.Module, frozen: bool = False) -> Iterator[None]:
     """Evaluation mode inside; afterwards every submodule's attributes, flags and hooks are as before.
 
@@ -36,9 +68,10 @@ def preserved(module: nn.Module, frozen: bool = False) -> Iterator[None]:
         yield
         return
     submodules = list(module.modules())
-    state = _State(submodules)
     trainable = [parameter for parameter in _parameters(submodules) if parameter.requires_grad] if frozen else []
     with ExitStack() as stack:
+        stack.enter_context(evaluating(module))
+        state = _State(submodules)
         stack.callback(_preserved.reset, _preserved.set({**before, id(module): frozen}))
         if any(_is_compiled(submodule) for submodule in submodules) and hasattr(torch.compiler, "set_stance"):
             # Hooks set after compilation are not part of the compiled graph.
@@ -46,12 +79,6 @@ def preserved(module: nn.Module, frozen: bool = False) -> Iterator[None]:
         try:
             for submodule in submodules:
                 own = submodule.__dict__
-                # Not module.eval(): it may be overridden to do more than to set the flag. And not by setting the
-                # attribute, which takes a module long, unless it keeps the flag elsewhere, as scripted ones do.
-                if own.get("training"):
-                    own["training"] = False
-                elif submodule.training:
-                    submodule.training = False
                 for flag in ("grad_checkpointing", "gradient_checkpointing"):
                     # Checkpointing runs blocks a second time during the backward pass, hooks included.
                     if own.get(flag) is True:
@@ -83,7 +110,6 @@ class _State:
 
     def __init__(self, submodules: list[nn.Module]) -> None:
         self.submodules = submodules
-        self.training = [submodule.training for submodule in submodules]
         self.attributes = [submodule.__dict__.copy() for submodule in submodules]
         containers = [value for own in self.attributes for value in own.values() if type(value) in _CONTAINERS]
         self.empty = [container for container in containers if not container]  # most tables of hooks
@@ -107,9 +133,6 @@ class _State:
                 container.extend(content)
             else:
                 container.update(content)
-        for submodule, training in zip(self.submodules, self.training, strict=True):
-            if submodule.training is not training:  # scripted modules keep the flag elsewhere
-                submodule.training = training
 
 
 def _same(container: Any, content: Any) -> bool:

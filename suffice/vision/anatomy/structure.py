@@ -9,7 +9,7 @@ from typing import Literal
 from torch import Tensor
 
 from suffice.errors import AnatomyError
-from suffice.vision.anatomy.names import suggest
+from suffice.plugins import did_you_mean
 
 Form = Literal["nchw", "nhwc", "tokens", "blocked"]
 
@@ -130,7 +130,7 @@ class Anatomy:
             return self.layouts[layer]
         except KeyError:
             raise AnatomyError(
-                f"how layer {layer!r} lays out its output is not known.{suggest(layer, self.layouts)} "
+                f"how layer {layer!r} lays out its output is not known.{did_you_mean(layer, self.layouts)} "
                 "Layers that can be read: Anatomy.layouts"
             ) from None
 

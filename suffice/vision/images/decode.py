@@ -28,7 +28,8 @@ from PIL import (
     WebPImagePlugin,
 )
 
-from suffice.errors import ImageError, ImageTooLarge, OptionError, UnreadableImage
+from suffice.errors import ImageError, ImageTooLarge, UnreadableImage
+from suffice.options import Count, check_options
 
 Encoded = Union[str, "os.PathLike[str]", bytes, BinaryIO]
 
@@ -46,7 +47,7 @@ _UPRIGHT = {
 }
 
 
-def decode(source: Encoded, *, name: str | None = None, max_pixels: int | None = None) -> Image.Image:
+def decode(source: Encoded, *, name: str | None = None, max_pixels: Count | None = None) -> Image.Image:
     """Decode one image file.
 
     JPEG, PNG, WebP, BMP, TIFF and GIF are read; of several frames, the first. The EXIF orientation is
@@ -74,7 +75,7 @@ def decode(source: Encoded, *, name: str | None = None, max_pixels: int | None =
         <PIL.Image.Image image mode=RGB size=4x3 at ...>
     """
     name = name or _name_of(source)
-    check_max_pixels(max_pixels)
+    check_options({"max_pixels": max_pixels}, decode)
     # Pillow lets many kinds of exception through on damaged files (struct.error, zlib.error, IndexError, …)
     # and adds new ones with new versions, so no list of them would be complete.
     try:
@@ -93,12 +94,6 @@ def decode(source: Encoded, *, name: str | None = None, max_pixels: int | None =
     upright = rgb.transpose(_UPRIGHT[orientation]) if orientation in _UPRIGHT else rgb
     upright.info = {}
     return upright
-
-
-def check_max_pixels(max_pixels: int | None) -> None:
-    """Raise :class:`~suffice.errors.OptionError` unless ``max_pixels`` is None or a positive integer."""
-    if max_pixels is not None and (not isinstance(max_pixels, int) or isinstance(max_pixels, bool) or max_pixels < 1):
-        raise OptionError(f"max_pixels= is {max_pixels!r}; expected a positive integer, or None for Pillow's limit.")
 
 
 def check_size(size: tuple[int, int], name: str, max_pixels: int | None, *, pillow_checks: bool = False) -> None:

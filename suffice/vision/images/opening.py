@@ -17,9 +17,9 @@ from PIL import Image
 from torch import Tensor
 
 from suffice.errors import ImageError, OptionError, UnreadableImage
+from suffice.options import Count, check_options
 from suffice.plugins import provide, provided, resolve
 from suffice.vision.images.arrays import array_batch, check_range, extremes, tensor_batch
-from suffice.vision.images.decode import check_max_pixels
 from suffice.vision.images.folder import has_image_suffix, open_folder
 from suffice.vision.images.manifest import MANIFEST_SUFFIXES, open_manifest
 from suffice.vision.images.picture import Images, Picture, as_label
@@ -44,7 +44,7 @@ def open_images(
     *,
     root: str | os.PathLike[str] | None = None,
     labels: Any = "auto",
-    max_pixels: int | None = None,
+    max_pixels: Count | None = None,
 ) -> Images:
     """Open images of any kind, lazily.
 
@@ -76,7 +76,7 @@ def open_images(
         >>> open_images([torch.rand(3, 8, 8), Image.new("L", (4, 4))]).names
         ['tensor[0]', 'image[1]']
     """
-    check_max_pixels(max_pixels)
+    check_options({"max_pixels": max_pixels}, open_images)
     if isinstance(source, Images):
         return _relabeled(source, labels)
     opening = _Opening(root, max_pixels)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import Any
 
 import torch
 from torch import nn
 
 from suffice.errors import OptionError, UnknownModel
+from suffice.plugins import did_you_mean
 
 
 def hints(name: str) -> tuple[bool, bool]:
@@ -42,7 +42,7 @@ def build_network(name: str, *, classes: int, size: tuple[int, int], seed: int =
         The network, on the CPU.
 
     Raises:
-        UnknownModel: With the closest names.
+        UnknownModel: With close names.
         OptionError: The network cannot be made for images of that size.
 
     Example:
@@ -64,9 +64,9 @@ def _from_timm(name: str, classes: int, size: tuple[int, int]) -> nn.Module:
     import timm
 
     if not timm.is_model(name):
-        from suffice.vision.models import closest
+        from suffice.vision.models import unknown_model
 
-        raise UnknownModel(f"timm has no model {name!r}. {closest(name, timm.list_models(), 'timm')}")
+        raise unknown_model(f"timm has no model {name!r}.", name, timm.list_models(), "timm")
     config = timm.get_pretrained_cfg(name)
     # Networks with position embeddings or windows must be told; the others take images of any size.
     fixed = config is not None and config.fixed_input_size
@@ -81,10 +81,9 @@ def _architecture(name: str) -> Any:
     from suffice.zoo.architectures import ARCHITECTURES
 
     if name not in ARCHITECTURES:
-        near = difflib.get_close_matches(name, ARCHITECTURES, n=3, cutoff=0.5)
-        closest = f"Closest: {', '.join(near)}. " if near else ""
+        near = did_you_mean(name, ARCHITECTURES)
         raise UnknownModel(
-            f"There is no architecture {name!r}. {closest}The zoo has {', '.join(ARCHITECTURES)}; timm's are timm/NAME."
+            f"There is no architecture {name!r}.{near} The zoo has {', '.join(ARCHITECTURES)}; timm's are timm/NAME."
         )
     return ARCHITECTURES[name]
 
