@@ -42,7 +42,7 @@ if _TYPE_CHECKING:
     )
     from suffice.evidence import Evidence, EvidenceSet, find_evidence
     from suffice.metrics import Scores, list_metrics, list_protocols, measure
-    from suffice.perturb import Grid, Probe, list_baselines
+    from suffice.perturb import Grid, Probe, Runner, list_baselines
     from suffice.vision import Classifier, Images, list_models, load, open_images
 
 # What an outside package declares by entry points of the same groups.
@@ -51,7 +51,7 @@ _provide("suffice.images", "scenes", "suffice.zoo.scenes:open_scenes")
 
 _ROOM_OF = {
     **dict.fromkeys(("Classifier", "Images", "list_models", "load", "open_images"), "vision"),
-    **dict.fromkeys(("Grid", "Probe", "list_baselines"), "perturb"),
+    **dict.fromkeys(("Grid", "Probe", "Runner", "list_baselines"), "perturb"),
     **dict.fromkeys(
         (
             "Attribution",
@@ -80,6 +80,7 @@ __all__ = [
     "Grid",
     "Images",
     "Probe",
+    "Runner",
     "Scores",
     "SufficeError",
     "SufficeWarning",

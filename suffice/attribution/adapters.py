@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from suffice.attribution.call import explain
+from suffice.attribution.api import explain
 from suffice.attribution.method import Method, Need, find_method
 from suffice.attribution.reduce import Reduction, over_channels
-from suffice.attribution.task import Task
 from suffice.errors import OptionError
-from suffice.perturb.forwarder import Forwarder
+from suffice.perturb.batch import Batch
+from suffice.perturb.runner import Runner
 from suffice.vision import Classifier
 
 
@@ -47,16 +46,16 @@ def from_function(
         Attribution(1 maps 32×32, method='bright')
     """
 
-    def adapted(task: Task) -> Tensor:
+    def adapted(batch: Batch) -> Tensor:
         with torch.enable_grad():
-            found = function(task.net.module, task.inputs.detach().clone(), task.targets)
-        maps = torch.as_tensor(found).detach().to(task.pixels.device)
+            found = function(batch.net.module, batch.inputs.detach().clone(), batch.targets)
+        maps = torch.as_tensor(found).detach().to(batch.pixels.device)
         if maps.dim() == 4:
             maps = maps[:, 0] if maps.shape[1] == 1 else over_channels(maps, reduction)
         return maps
 
     own = str(name or getattr(function, "__name__", "function"))
-    return Method(own, f"{own}, given as a function.", "", needs, MappingProxyType({}), (), adapted)
+    return Method(own, adapted, f"{own}, given as a function.", needs=needs)
 
 
 def from_captum(algorithm: type, *, reduction: Reduction = "sum", **options: Any) -> Method:
@@ -77,14 +76,14 @@ def from_captum(algorithm: type, *, reduction: Reduction = "sum", **options: Any
         'captum.InputXGradient'
     """
 
-    def adapted(task: Task) -> Tensor:
+    def adapted(batch: Batch) -> Tensor:
         with torch.enable_grad():
-            leaf = task.inputs.detach().requires_grad_()
-            found = algorithm(task.net.logits).attribute(leaf, target=task.targets, **options)
+            leaf = batch.inputs.detach().requires_grad_()
+            found = algorithm(batch.net.logits).attribute(leaf, target=batch.targets, **options)
         return over_channels(found.detach(), reduction)
 
     name = f"captum.{getattr(algorithm, '__name__', 'algorithm')}"
-    return Method(name, f"{name}, by Captum.", "", ("gradients",), MappingProxyType({}), (), adapted)
+    return Method(name, adapted, f"{name}, by Captum.", needs=("gradients",))
 
 
 def from_cam(algorithm: type, *, layer: str | None = None, **options: Any) -> Method:
@@ -99,24 +98,22 @@ def from_cam(algorithm: type, *, layer: str | None = None, **options: Any) -> Me
         A method, for ``suffice.attribute(net, images, method)``.
     """
 
-    def adapted(task: Task) -> Tensor:
-        anatomy = task.net.anatomy
+    def adapted(batch: Batch) -> Tensor:
+        anatomy = batch.net.anatomy
         name = layer or anatomy.target_layer
-        targets = [_Chosen(t) for t in task.targets.tolist()]
+        targets = [_Chosen(t) for t in batch.targets.tolist()]
         with torch.enable_grad():
             made = algorithm(
-                model=task.net.module,
-                target_layers=[task.net.module.get_submodule(name)],
+                model=batch.net.module,
+                target_layers=[batch.net.module.get_submodule(name)],
                 reshape_transform=lambda activation: anatomy.maps(name, activation),
             )
             with made as cam:
-                found = cam(input_tensor=task.inputs.detach().clone(), targets=targets, **options)
-        return torch.as_tensor(np.asarray(found)).to(task.pixels.device)
+                found = cam(input_tensor=batch.inputs.detach().clone(), targets=targets, **options)
+        return torch.as_tensor(np.asarray(found)).to(batch.pixels.device)
 
     name = f"cam.{getattr(algorithm, '__name__', 'algorithm')}"
-    return Method(
-        name, f"{name}, by pytorch-grad-cam.", "", ("gradients", "feature maps"), MappingProxyType({}), (), adapted
-    )
+    return Method(name, adapted, f"{name}, by pytorch-grad-cam.", needs=("gradients", "feature maps"))
 
 
 def as_explain_func(
@@ -135,7 +132,7 @@ def as_explain_func(
         ``explain_func(model, inputs, targets, **ignored)``, from a module, normalized inputs [B, 3, H, W] and classes
         [B] to maps [B, H, W]. The module may be another one than the classifier's, as in tests that randomize weights.
     """
-    chosen = method if isinstance(method, Method) else find_method(method)
+    chosen = find_method(method)
     chosen.check(options)
 
     def explain_func(model: torch.nn.Module, inputs: Any, targets: Any, **_: Any) -> np.ndarray:
@@ -148,9 +145,8 @@ def as_explain_func(
                 f"Expected inputs [B, 3, H, W] and targets [B]; got {list(pixels.shape)}, {len(classes)}."
             )
         ids = [str(i) for i in range(len(pixels))]
-        forwarder = Forwarder(own, batch_size=batch_size)
-        maps = explain(chosen, own, pixels, classes, ids, seed, forwarder, options)
-        return maps.cpu().numpy()
+        batch = Batch(own, pixels, classes, ids, seed, Runner(own, batch_size=batch_size))
+        return explain(batch, chosen, **options).cpu().numpy()
 
     return explain_func
 

@@ -1,39 +1,58 @@
-"""What a method says about images: maps, and everything needed to know what they mean."""
+"""What a method computes for images: maps, and everything needed to know what they mean."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from suffice.draw import overlay, side_by_side, to_png
 from suffice.errors import OptionError
 from suffice.perturb import enlarge
 from suffice.perturb.masks import Enlargement
+from suffice.results import Rows, selected, to_pandas
 from suffice.vision.stream import Skip
 
 if TYPE_CHECKING:
+    import pyarrow
     from PIL.Image import Image
+
+# A notebook shows so many maps; .show() shows all.
+_AT_A_GLANCE = 8
 
 
 @dataclass(frozen=True, eq=False)
 class Attribution:
     """Maps of images by one method.
 
+    It indexes and slices like a list of maps (``a[0]``, ``a[2:5]``), each part an attribution of its own; it shows
+    itself in a notebook; and it saves to a file that other tools read.
+
     Attributes:
-        maps: How much each place matters, [N, h, w] float32, high = important, at the method's own resolution and
-            in its own units.
+        maps: How much each pixel or cell matters, [N, h, w] float32, high = important, at the method's own resolution
+            and in its own units.
         targets: The class explained in each image, [N] int64.
         confidences: The model's score of that class on the whole image, [N].
         settings: Method, options, seed and model.
         names: Name of each image.
+        ids: Identity of each image.
         labels: Name of each class explained.
+        pictures: The images as the model saw them, small, uint8 [N, 3, h, w] on the CPU; None where not known.
         skipped: Images that could not be read.
+
+    Example:
+        >>> maps = given_maps(torch.rand(4, 7, 7), torch.tensor([3, 5, 3, 1]), method="mine")
+        >>> maps[1:3]
+        Attribution(2 maps 7×7, method='mine')
+        >>> maps[0].resized(14).shape
+        torch.Size([1, 14, 14])
     """
 
     maps: Tensor
@@ -41,17 +60,36 @@ class Attribution:
     confidences: Tensor
     settings: dict[str, Any]
     names: Sequence[str] = ()
+    ids: Sequence[str] = ()
     labels: Sequence[str] = ()
+    pictures: Tensor | None = field(default=None, repr=False)
     skipped: Sequence[Skip] = field(default=(), repr=False)
 
     def __len__(self) -> int:
         return len(self.maps)
 
+    def __getitem__(self, rows: Rows) -> Attribution:
+        """Some of the maps: by position, slice, list or mask of positions."""
+        index = selected(rows, len(self))
+        chosen = index.tolist()
+        return replace(
+            self,
+            **{name: getattr(self, name)[index.to(self.maps.device)] for name in ("maps", "targets", "confidences")},
+            **{name: [getattr(self, name)[i] for i in chosen] if getattr(self, name) else () for name in _TEXTS},
+            pictures=None if self.pictures is None else self.pictures[index],
+        )
+
+    def __iter__(self) -> Iterator[Attribution]:
+        return (self[i] for i in range(len(self)))
+
     def __repr__(self) -> str:
         height, width = self.maps.shape[1:]
         return f"Attribution({len(self)} maps {height}×{width}, method={self.settings.get('method')!r})"
 
-    def enlarged(self, size: int | tuple[int, int] | None = None, rule: Enlargement = "bilinear") -> Tensor:
+    def _repr_png_(self) -> bytes:
+        return to_png(self[:_AT_A_GLANCE].show())
+
+    def resized(self, size: int | tuple[int, int] | None = None, rule: Enlargement = "bilinear") -> Tensor:
         """The maps at another size.
 
         Args:
@@ -64,22 +102,67 @@ class Attribution:
         wanted = size or tuple(self.settings["size"])
         return enlarge(self.maps, (wanted, wanted) if isinstance(wanted, int) else (wanted[0], wanted[1]), rule)
 
-    def save(self, path: str | Path) -> Path:
-        """Write the numbers as safetensors, and beside them what they mean as JSON.
+    def show(self, images: Any = None) -> Image:
+        """Draw the maps over their images, to look at in a notebook.
 
         Args:
-            path: Of the safetensors file; its suffix may be left out.
+            images: Those that were explained, for more detail than the small pictures that are kept; anything that
+                :func:`suffice.open_images` takes.
 
         Returns:
-            The path of the safetensors file.
+            One row of pictures.
+        """
+        from suffice.vision import open_images
+
+        shown: list[Any] = [None] * len(self) if self.pictures is None else list(self.pictures.float() / 255)
+        if images is not None:
+            shown = [picture.decode() for picture in open_images(images)]
+            if len(shown) != len(self):
+                raise OptionError(f"{len(shown)} images were given for {len(self)} maps.")
+        return side_by_side([overlay(m, shown[i]) for i, m in enumerate(self.resized())])
+
+    def to_arrow(self) -> pyarrow.Table:
+        """One row an image: ``image``, ``image_id``, ``index``, ``target``, ``label``, ``confidence``, and ``map``.
+
+        The map is a list of its values row by row; its height and width are in the schema's metadata.
+        """
+        import pyarrow as pa
+
+        height, width = self.maps.shape[1:]
+        columns = {
+            "image": pa.array(self.names or [None] * len(self), pa.string()),
+            "image_id": pa.array(self.ids or [None] * len(self), pa.string()),
+            "index": pa.array(range(len(self)), pa.int64()),
+            "target": pa.array(self.targets.tolist(), pa.int64()),
+            "label": pa.array(self.labels or [None] * len(self), pa.string()),
+            "confidence": pa.array(self.confidences.tolist(), pa.float64()),
+            "map": pa.FixedSizeListArray.from_arrays(
+                pa.array(self.maps.flatten().cpu().numpy(), pa.float32()), height * width
+            ),
+        }
+        about = {"settings": self._as_json(self.settings), "height": str(height), "width": str(width)}
+        return pa.table(columns).replace_schema_metadata(about)
+
+    def to_pandas(self) -> Any:
+        """The table of :meth:`to_arrow` as a data frame; needs pandas."""
+        return to_pandas(self.to_arrow())
+
+    def save(self, path: str | Path) -> Path:
+        """Write everything to one safetensors file; what is not a tensor is JSON in its metadata.
+
+        Args:
+            path: Of the file; its suffix may be left out.
+
+        Returns:
+            The path of the file.
         """
         file = _with_suffix(path)
         file.parent.mkdir(parents=True, exist_ok=True)
         tensors = {"maps": self.maps, "targets": self.targets, "confidences": self.confidences}
-        save_file({k: v.detach().cpu().contiguous() for k, v in tensors.items()}, file)
-        about = {"settings": self.settings, "names": list(self.names), "labels": list(self.labels)}
-        text = json.dumps(about, indent=2, ensure_ascii=False, default=repr)
-        file.with_suffix(".json").write_text(text, encoding="utf-8")
+        if self.pictures is not None:
+            tensors["pictures"] = self.pictures
+        about = {name: self._as_json(getattr(self, name)) for name in ("settings", *_TEXTS)}
+        save_file({k: v.detach().cpu().contiguous() for k, v in tensors.items()}, file, about)
         return file
 
     @classmethod
@@ -88,30 +171,20 @@ class Attribution:
         file = _with_suffix(path)
         if not file.exists():
             raise OptionError(f"There are no maps at {file}.")
-        about = json.loads(file.with_suffix(".json").read_text(encoding="utf-8"))
+        with safe_open(file, "pt") as opened:
+            about = {name: json.loads(text) for name, text in (opened.metadata() or {}).items()}
         return cls(**load_file(file), **about)
 
-    def show(self, images: Any = None) -> Image:
-        """A picture of the maps, over the images where they are given, to look at in a notebook.
+    @staticmethod
+    def _as_json(value: Any) -> str:
+        return json.dumps(value, ensure_ascii=False, default=repr)
 
-        Args:
-            images: Those that were explained; anything that :func:`suffice.open_images` takes.
 
-        Returns:
-            One row of pictures.
-        """
-        from suffice.attribution.pictures import overlay, side_by_side
-        from suffice.vision import open_images
-
-        shown = None if images is None else [p.decode() for p in open_images(images)]
-        if shown is not None and len(shown) != len(self):
-            raise OptionError(f"{len(shown)} images were given for {len(self)} maps.")
-        maps = self.enlarged()
-        return side_by_side([overlay(m, None if shown is None else shown[i]) for i, m in enumerate(maps)])
+_TEXTS = ("names", "ids", "labels")
 
 
 def given_maps(maps: Tensor, targets: Tensor, confidences: Tensor | None = None, **settings: Any) -> Attribution:
-    """Maps that were made elsewhere, so that everything here can be done with them.
+    """Wrap maps that were made elsewhere, so that everything here can be done with them.
 
     Args:
         maps: [N, h, w], high = important.

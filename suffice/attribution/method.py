@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from torch import Tensor
 
 from suffice.errors import AnatomyError, OptionError
-from suffice.plugins import import_all, matching, unknown
+from suffice.options import check_options
+from suffice.plugins import import_all, keyword_options, matching, unknown
 
 if TYPE_CHECKING:
+    from suffice.perturb.runner import Work
     from suffice.vision import Classifier
 
 Need = Literal["gradients", "feature maps", "tokens", "attention", "class token", "relevance"]
@@ -29,27 +31,39 @@ class Method:
 
     Attributes:
         name: By which users call it.
+        function: ``function(batch, **options)``, from a :class:`suffice.perturb.Batch` to maps [B, h, w], high =
+            important.
         about: What it does, in one line.
         reference: Where it was published.
         needs: What it needs of a model: ``"gradients"``, ``"feature maps"``, ``"tokens"``, ``"attention"``, a
-            ``"class token"``, rules by which ``"relevance"`` goes back through it, or nothing.
+            ``"class token"``, rules by which ``"relevance"`` is propagated through it, or nothing.
         options: Its options with their defaults.
         aliases: Other names.
-        function: ``function(task, **options)``, from a :class:`Task` to maps [B, h, w], high = important.
         incompatible: Looks closer at a model than ``needs`` can say: why the method does not fit it, or None.
+        cost: How much memory an image takes, in inputs of the model; so many fewer images come in one batch.
     """
 
     name: str
-    about: str
-    reference: str
-    needs: tuple[Need, ...]
-    options: Mapping[str, Any]
-    aliases: tuple[str, ...]
     function: Callable[..., Tensor]
+    about: str = ""
+    reference: str = ""
+    needs: tuple[Need, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    aliases: tuple[str, ...] = ()
     incompatible: Callable[[Classifier], str | None] | None = None
+    cost: int = 1
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def work(self) -> Work:
+        """What kind of work it is for the runner of a model."""
+        if "relevance" in self.needs:
+            return "relevance"
+        if "gradients" in self.needs:
+            return "gradients" if self.needs == ("gradients",) else "gradients inside"
+        return "inside" if {"tokens", "attention"} & set(self.needs) else "scores"
 
     def incompatibility(self, net: Classifier) -> str | None:
         """Why this method does not fit a model; None where it does."""
@@ -68,18 +82,8 @@ class Method:
         return None if self.incompatible is None else self.incompatible(net)
 
     def check(self, options: Mapping[str, Any]) -> None:
-        """Raise an error if an option is unknown, or is text where a number belongs, or not true or false."""
-        for name, value in options.items():
-            if name not in self.options:
-                known = ", ".join(self.options) or "none"
-                raise OptionError(f"{self.name} has no option {name!r}; its options are {known}.")
-            usual = self.options[name]
-            if isinstance(usual, bool):
-                wrong = not isinstance(value, bool)
-            else:  # several numbers may stand where one does, so only what can never be one is refused
-                wrong = isinstance(usual, (int, float)) and isinstance(value, (str, bool))
-            if wrong:
-                raise OptionError(f"{self.name} has {name}={usual!r} by default; {value!r} cannot stand there.")
+        """Raise an error if an option is unknown, or has a value that it cannot have."""
+        check_options(options, self.function, self.name)
 
 
 def method(
@@ -89,10 +93,12 @@ def method(
     needs: tuple[Need, ...] = (),
     aliases: tuple[str, ...] = (),
     incompatible: Callable[[Classifier], str | None] | None = None,
+    cost: int = 1,
 ) -> Callable[[Function], Function]:
-    """Declare a method; that is all it takes for it to appear in :func:`methods`, the command line and the tests.
+    """Declare a method; that is all it takes for it to be listed, called by name, offered by commands, and tested.
 
-    The first line of the function's docstring says what it does; its keyword-only parameters are its options.
+    The first line of the function's docstring says what it does. Its keyword-only parameters are its options, and their
+    annotations say what values these can have; see :mod:`suffice.options`.
 
     Args:
         name: By which users call it.
@@ -100,33 +106,29 @@ def method(
         needs: What it needs of a model.
         aliases: Other names.
         incompatible: Looks closer at a model: why the method does not fit it, or None where it does.
+        cost: How much memory an image takes, in inputs of the model.
 
     Returns:
         A decorator that gives the function back as it was.
 
     Example:
         >>> @method("brightness", reference="nowhere")
-        ... def brightness(task, *, power: float = 1.0):
+        ... def brightness(batch, *, power: float = 1.0):
         ...     \"\"\"Bright pixels.\"\"\"
-        ...     return task.pixels.mean(dim=1) ** power
+        ...     return batch.pixels.mean(dim=1) ** power
         >>> find_method("brightness").options["power"]
         1.0
         >>> forget_method("brightness")
     """
 
     def declare(function: Function) -> Function:
-        parameters = list(inspect.signature(function).parameters.values())[1:]
-        options = {p.name: p.default for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
-        if len(options) < len(parameters) or inspect.Parameter.empty in options.values():
-            raise OptionError(f"The options of {name} must be keyword-only and have defaults.")
-        about = (inspect.getdoc(function) or "").partition("\n")[0]
         for key in (name, *aliases):
             taken = _methods.get(_aliases.get(key, key))
             if taken is not None and taken.function.__module__ != function.__module__:
                 raise OptionError(f"There is already a method {key!r}; choose another name.")
-        _methods[name] = Method(
-            name, about, reference, needs, MappingProxyType(options), aliases, function, incompatible
-        )
+        about = (inspect.getdoc(function) or "").partition("\n")[0]
+        options = MappingProxyType(keyword_options(function, name))
+        _methods[name] = Method(name, function, about, reference, needs, options, aliases, incompatible, cost)
         _aliases.update(dict.fromkeys(aliases, name))
         return function
 
@@ -165,8 +167,10 @@ def list_methods(pattern: str = "*", net: Classifier | None = None) -> list[str]
     return [name for name in matching(known, pattern) if net is None or known[name].incompatibility(net) is None]
 
 
-def find_method(name: str) -> Method:
+def find_method(name: str | Method) -> Method:
     """A method by its name or an alias; an unknown name is an error that suggests close ones."""
+    if isinstance(name, Method):
+        return name
     known = all_methods()
     found = known.get(_aliases.get(name, name))
     if found is None:

@@ -1,31 +1,37 @@
-"""Hiding pixels: grids and regions, baselines, masks, and the probe.
+"""Putting inputs through a model, and hiding pixels: the runner, grids and regions, baselines, masks, and the probe.
 
-Everything that hides pixels and looks at the confidence goes through :class:`Probe`, the one place where masked images
-are scored.
+Everything that asks a model anything goes through :class:`Runner`, and everything that hides pixels and looks at the
+scores through :class:`Probe`, the one place where masked images are scored.
 
+* :class:`Runner`, :class:`Counters`: precision, layout, compilation, batch size, and the loop that survives running out
+  of memory.
+* :class:`Batch`: some images, their model and its runner; what methods and metrics work on.
 * :class:`Grid`: an image cut into cells, and sets of cells (regions) as bits in int64 words.
-* :func:`make_baseline`, :func:`list_baselines`, :func:`register_baseline`, :class:`Scene`: what shows where pixels are
-  hidden.
+* :func:`make_baseline`, :func:`list_baselines`, :func:`register_baseline`, :class:`BaselineInput`: what shows where
+  pixels are hidden.
 * :class:`RegionMasks`, :class:`FloatMasks`, :class:`RankMasks`, :func:`enlarge`: masks, made batch by batch.
-* :class:`Probe`, :class:`Counters`, :class:`Forwarder`: asking the model.
+* :class:`Probe`, :class:`Response`: asking the model about masked images.
 """
 
-from suffice.perturb.baselines import Scene, list_baselines, make_baseline, register_baseline
-from suffice.perturb.forwarder import Forwarder
+from suffice.perturb.baselines import BaselineInput, list_baselines, make_baseline, register_baseline
+from suffice.perturb.batch import Batch
 from suffice.perturb.masks import FloatMasks, Masks, RankMasks, RegionMasks, enlarge
-from suffice.perturb.probe import Counters, Probe
+from suffice.perturb.probe import Probe, Response
 from suffice.perturb.regions import Grid
+from suffice.perturb.runner import Counters, Runner
 
 __all__ = [
+    "BaselineInput",
+    "Batch",
     "Counters",
     "FloatMasks",
-    "Forwarder",
     "Grid",
     "Masks",
     "Probe",
     "RankMasks",
     "RegionMasks",
-    "Scene",
+    "Response",
+    "Runner",
     "enlarge",
     "list_baselines",
     "make_baseline",

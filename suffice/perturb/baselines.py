@@ -20,6 +20,7 @@ from suffice.errors import OptionError
 from suffice.plugins import matching
 from suffice.vision.identity import image_seed
 from suffice.vision.images.arrays import fingerprint
+from suffice.vision.noise import uniform_noise
 
 Border = Literal["reflect", "zero"]
 Baseline = Union[str, Callable[[Tensor], Tensor], Tensor, Any]

@@ -38,6 +38,14 @@ class Masks(Protocol):
         ...
 
 
+class NoisyMasks(Masks, Protocol):
+    """Masks that come with noise: something added to the inputs once they are blended."""
+
+    def noise(self, rows: slice, size: tuple[int, int], device: torch.device) -> Tensor:
+        """What is added to the normalized inputs of some of the questions, [B, 3, H, W]."""
+        ...
+
+
 class RegionMasks:
     """Masks that show the cells of regions.
 
@@ -59,8 +67,6 @@ class RegionMasks:
     """
 
     def __init__(self, regions: Tensor, grid: Grid, cells: Cells = "hard") -> None:
-        if cells not in ("hard", "soft"):
-            raise OptionError(f"cells={cells!r}; they can be 'hard' or 'soft'.")
         grid.as_words(regions)  # raises on a wrong shape
         self.regions, self.grid, self.cells = regions, grid, cells
 
@@ -165,8 +171,6 @@ def enlarge(maps: Tensor, size: tuple[int, int], rule: Enlargement = "bilinear")
         return maps
     if rule == "nearest":
         return interpolate(maps[:, None], size, mode="nearest-exact")[:, 0]
-    if rule not in ("bilinear", "bilinear-corners"):
-        raise OptionError(f"The enlargement is {rule!r}; it can be 'bilinear', 'bilinear-corners' or 'nearest'.")
     return interpolate(maps[:, None], size, mode="bilinear", align_corners=rule == "bilinear-corners")[:, 0]
 
 

@@ -29,7 +29,7 @@ class Keys(NamedTuple):
 
 class _Run(NamedTuple):
     keys: Keys
-    values: Tensor  # [K] float32
+    values: Tensor  # [K, columns] float32
 
 
 class Memory:
@@ -37,10 +37,11 @@ class Memory:
 
     Args:
         limit: Most answers to keep; beyond it the largest run, which holds the oldest, is let go.
+        columns: How many numbers an answer has.
     """
 
-    def __init__(self, limit: int = 1 << 23) -> None:
-        self.limit = limit
+    def __init__(self, limit: int = 1 << 23, columns: int = 1) -> None:
+        self.limit, self.columns = limit, columns
         self._runs: list[_Run] = []
 
     def __len__(self) -> int:
@@ -53,19 +54,19 @@ class Memory:
             keys: Distinct questions; see :func:`distinct`.
 
         Returns:
-            Whether each is known, bool [K], and its value, float32 [K] (0 where unknown).
+            Whether each is known, bool [K], and its answer, float32 [K, columns] (0 where unknown).
         """
         known = torch.zeros_like(keys.hash, dtype=torch.bool)
-        values = torch.zeros_like(keys.hash, dtype=torch.float32)
+        values = torch.zeros(len(known), self.columns, device=known.device)
         for run in self._runs:
-            place = torch.searchsorted(run.keys.hash, keys.hash).clamp_(max=len(run.values) - 1)
-            here = (run.keys.columns[place] == keys.columns).all(dim=1)
-            values = torch.where(here, run.values[place], values)
+            row = torch.searchsorted(run.keys.hash, keys.hash).clamp_(max=len(run.values) - 1)
+            here = (run.keys.columns[row] == keys.columns).all(dim=1)
+            values = torch.where(here[:, None], run.values[row], values)
             known |= here
         return known, values
 
     def store(self, keys: Keys, values: Tensor) -> None:
-        """Keep new answers, [K] float32, of distinct questions not yet known."""
+        """Keep new answers, [K, columns] float32, of distinct questions not yet known."""
         if not len(values):
             return
         self._runs.append(_Run(keys, values))
@@ -95,17 +96,17 @@ def distinct(images: Tensor, words: Tensor) -> tuple[Keys, Tensor]:
         words: The regions, [K, words] int64.
 
     Returns:
-        The distinct questions [D], and for each of the K questions its place among them [K].
+        The distinct questions [D], and for each of the K questions which of them it is [K].
     """
     columns = torch.cat([images[:, None], words], dim=1)
     hashes, order = _hash(columns).sort()
     columns = columns[order]
     first = torch.ones_like(hashes, dtype=torch.bool)
     first[1:] = (columns[1:] != columns[:-1]).any(dim=1)
-    place = torch.empty_like(order)
-    place[order] = first.cumsum(0) - 1
+    number = torch.empty_like(order)
+    number[order] = first.cumsum(0) - 1
     rows = first.nonzero().flatten()
-    return Keys(hashes[rows], columns[rows]), place
+    return Keys(hashes[rows], columns[rows]), number
 
 
 def _merge(a: _Run, b: _Run) -> _Run:

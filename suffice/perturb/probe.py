@@ -8,43 +8,32 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, Union
+from typing import Any, Literal, NamedTuple, Union
 
 import torch
 from torch import Tensor
 
 from suffice.errors import OptionError
+from suffice.options import Count, check_options
 from suffice.perturb.baselines import Baseline, make_baseline
-from suffice.perturb.forwarder import Forwarder, Precision
 from suffice.perturb.masks import Cells, FloatMasks, Masks, RegionMasks, fill_cells
-from suffice.perturb.memory import Keys, Memory, distinct
+from suffice.perturb.memory import Memory, distinct
 from suffice.perturb.regions import Grid
+from suffice.perturb.runner import Counters, Precision, Runner
 from suffice.vision.classifier import Classifier, Targets
 
 Questions = Union[Tensor, Masks]
 
 
-@dataclass
-class Counters:
-    """What a probe did; the basis of every benchmark.
+class Response(NamedTuple):
+    """What a model says of masked images."""
 
-    Attributes:
-        questions: Questions asked of the probe.
-        remembered: Of these, answered without asking the model: known from before, or asked twice at once.
-        forwards: Masked images put through the model.
-        seconds: Time spent answering.
-    """
+    score: Tensor  # of the target, [...] float32
+    correct: Tensor  # whether the target has the highest score, [...] bool
 
-    questions: int = 0
-    remembered: int = 0
-    forwards: int = 0
-    seconds: float = 0.0
-
-    @property
-    def forwards_per_second(self) -> float:
-        """Masked images per second."""
-        return self.forwards / self.seconds if self.seconds else 0.0
+    def value(self, kind: Literal["score", "accuracy"]) -> Tensor:
+        """The ``"score"``, or the ``"accuracy"``: 1 where the target wins."""
+        return self.score if kind == "score" else self.correct.float()
 
 
 class Probe:
@@ -61,18 +50,19 @@ class Probe:
         batch_size: Masked images per forward, or ``"auto"``; halved when memory runs out.
         precision: ``"fp32"``, ``"tf32"``, ``"bf16"`` or ``"fp16"``; scores stay in fp32.
         compile: Compile the model; worth it for long work on a GPU.
-        channels_last: Memory layout; ``"auto"`` where it is faster.
         seed: Seed of random baselines.
         remember: Most answers about regions to keep; 0 to keep none.
         ids: Identities of the images, for random baselines; default: by their pixels.
         output: Answer with the ``"score"`` of the classifier (softmax unless told otherwise), or with the ``"logit"``.
-        forwarder: Use this forwarder (of the same classifier) and its settings, so that several probes compile once.
+        runner: Use this runner (of the same classifier) instead of the three, so that a model is compiled or converted
+            once for many probes.
+        whole: Scores of the whole images, [N, classes], where they are known already.
 
     Attributes:
         targets: Class asked about, [N] int64.
         whole: Confidence on the whole images, [N] float32.
         forwards: Masked images of each image put through the model, [N] int64.
-        counters: What the probe did, over all images.
+        counters: What the runner did, for this probe and whoever shares it.
 
     Example:
         >>> from suffice.testing import AnyOf
@@ -81,9 +71,9 @@ class Probe:
         >>> regions = probe.grid.from_cells([(17, 24), (17,), (30,)])
         >>> probe.ask(torch.zeros(3, dtype=torch.long), regions)
         tensor([0.9800, 0.0200, 0.9800])
-        >>> _ = probe.ask(0, regions)                          # nothing is asked twice
+        >>> _ = probe.ask(0, regions)                          # nothing is asked twice; the whole image was asked too
         >>> probe.counters.questions, probe.counters.remembered, probe.counters.forwards
-        (6, 3, 3)
+        (6, 3, 4)
     """
 
     def __init__(
@@ -95,61 +85,72 @@ class Probe:
         baseline: Baseline = "blur",
         grid: int | Grid = 7,
         cells: Cells = "hard",
-        batch_size: int | Literal["auto"] = "auto",
+        batch_size: Count | Literal["auto"] = "auto",
         precision: Precision = "fp32",
         compile: bool = False,
-        channels_last: bool | Literal["auto"] = "auto",
         seed: int = 0,
         remember: int = 1 << 23,
         ids: Sequence[str] | None = None,
         output: Literal["score", "logit"] = "score",
-        forwarder: Forwarder | None = None,
+        runner: Runner | None = None,
+        whole: Tensor | None = None,
     ) -> None:
-        if output not in ("score", "logit"):
-            raise OptionError(f"output={output!r}; it can be 'score' or 'logit'.")
-        self.net, self.output = net, output
+        check_options({"cells": cells, "output": output}, Probe.__init__)
+        self.net, self.output, self.cells = net, output, cells
         self.grid = grid if isinstance(grid, Grid) else Grid(grid)
-        self.cells = cells
-        self.forwarder = forwarder or Forwarder(
-            net, batch_size=batch_size, precision=precision, compile=compile, channels_last=channels_last
-        )
-        self._blend = self.forwarder.fused(_blend)
-        self.counters = Counters()
-        self.memory = Memory(remember)
+        self.runner = runner or Runner(net, batch_size=batch_size, precision=precision, compile=compile)
+        self.device = self.runner.device
+        self._blend = self.runner.fused(_blend)
+        self.memory = Memory(remember, columns=2)
         self.baseline, self.seed = baseline, seed
         if self.grid.side > min(net.size):
             side, (height, width) = self.grid.side, net.size
             raise OptionError(f"A {side}×{side} grid does not fit {height}×{width} pixels.")
 
         pixels = net.prepare(images)
-        shape = (*net.size, 3) if self.forwarder.channels_last else (3, *net.size)
-        self._shown = torch.empty(len(pixels), *shape, dtype=self.forwarder.dtype, device=self.forwarder.device)
+        shape = (*net.size, 3) if self.runner.channels_last else (3, *net.size)
+        self._shown = torch.empty(len(pixels), *shape, dtype=self.runner.dtype, device=self.device)
         self._hidden = torch.empty_like(self._shown)
-        self.targets = torch.zeros(len(pixels), dtype=torch.long, device=self.forwarder.device)
-        self.whole = torch.zeros(len(pixels), device=self.forwarder.device)
-        self.forwards = torch.zeros(len(pixels), dtype=torch.long, device=self.forwarder.device)
-        self.exchange(torch.arange(len(pixels)), pixels, targets, ids=ids)
+        if self.runner.compiled:  # one compilation serves any number of images
+            for stored in (self._shown, self._hidden):
+                torch._dynamo.maybe_mark_dynamic(stored, 0)
+        self.targets = torch.zeros(len(pixels), dtype=torch.long, device=self.device)
+        self.whole = torch.zeros(len(pixels), device=self.device)
+        self.forwards = torch.zeros(len(pixels), dtype=torch.long, device=self.device)
+        self.exchange(torch.arange(len(pixels)), pixels, targets, ids=ids, whole=whole)
 
+    @property
+    def counters(self) -> Counters:
+        """What the runner did."""
+        return self.runner.counters
+
+    @torch.no_grad()
     def exchange(
-        self, places: Tensor, pixels: Tensor, targets: Targets = None, *, ids: Sequence[str] | None = None
+        self,
+        slots: Tensor,
+        pixels: Tensor,
+        targets: Targets = None,
+        *,
+        ids: Sequence[str] | None = None,
+        whole: Tensor | None = None,
     ) -> None:
-        """Put other images into some places; what was answered about the old ones is forgotten.
+        """Put other images into some slots; what was answered about the old ones is forgotten.
 
         Args:
-            places: Which images to replace, [M] int64.
+            slots: Which images to replace, [M] int64.
             pixels: The new ones, [M, 3, H, W] in [0, 1].
             targets: Their targets, as in the constructor.
             ids: Their identities, for random baselines.
+            whole: Their scores [M, classes], where they are known already.
         """
-        places = places.to(self.forwarder.device)
-        pixels = pixels.to(self.forwarder.device)
-        hidden = make_baseline(self.baseline, pixels, mean=self.net.mean, ids=ids, seed=self.seed)
-        self._shown[places], self._hidden[places] = self._layout(pixels), self._layout(hidden)
-        scores = self._whole_scores(places)
-        self.targets[places] = self.net.targets(targets, scores)
-        self.whole[places] = scores.gather(1, self.targets[places][:, None])[:, 0]
-        self.forwards[places] = 0
-        self.memory.forget(places)
+        slots, pixels = slots.to(self.device), pixels.to(self.device)
+        hidden = make_baseline(self.baseline, pixels, mean=self.net.mean, std=self.net.std, ids=ids, seed=self.seed)
+        self._shown[slots], self._hidden[slots] = self._laid_out(pixels), self._laid_out(hidden)
+        scores = self._whole_scores(slots) if whole is None else whole
+        self.targets[slots] = self.net.targets(targets, scores)
+        self.whole[slots] = scores.gather(1, self.targets[slots][:, None])[:, 0]
+        self.forwards[slots] = 0
+        self.memory.forget(slots)
 
     def __len__(self) -> int:
         return len(self._shown)
@@ -166,87 +167,78 @@ class Probe:
         Returns:
             Confidence [K], float32, on the device of ``questions`` (of the model for masks made on demand).
         """
+        return self.respond(index, questions).score
+
+    @torch.no_grad()
+    def respond(self, index: int | Tensor, questions: Questions) -> Response:
+        """Ask for the confidence of the target, and whether it wins; see :meth:`ask`."""
         started = time.perf_counter()
-        device = questions.device if isinstance(questions, Tensor) else self.forwarder.device
         index = self._image_index(index, len(questions))
         if isinstance(questions, Tensor) and not questions.is_floating_point():
-            answers = self._ask_regions(index, questions.to(self.forwarder.device))
+            answers = self._respond_to_regions(index, questions.to(self.device))
         else:
-            masks = FloatMasks(questions) if isinstance(questions, Tensor) else questions
-            answers = self._forward(index, masks)
-        answers = answers.to(device)
-        if self.forwarder.device.type == "cuda":
-            torch.cuda.synchronize(self.forwarder.device)
+            answers = self._forward(index, FloatMasks(questions) if isinstance(questions, Tensor) else questions)
+        answers = answers.to(questions.device if isinstance(questions, Tensor) else self.device)
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
         self.counters.questions += len(index)
         self.counters.seconds += time.perf_counter() - started
-        return answers
+        return Response(answers[:, 0], answers[:, 1].bool())
 
-    def _ask_regions(self, index: Tensor, regions: Tensor) -> Tensor:
-        keys, place = distinct(index, self.grid.as_words(regions))
+    def _respond_to_regions(self, index: Tensor, regions: Tensor) -> Tensor:
+        keys, number = distinct(index, self.grid.as_words(regions))
         known, values = self.memory.look_up(keys)
         unknown = (~known).nonzero().flatten()
         new = keys.take(unknown)
-        answers = self._forward(new.columns[:, 0], RegionMasks(self._regions(new), self.grid, self.cells))
+        words = new.columns[:, 1] if self.grid.words == 1 else new.columns[:, 1:]
+        answers = self._forward(new.columns[:, 0], RegionMasks(words, self.grid, self.cells))
         values[unknown] = answers
         if self.memory.limit:
             self.memory.store(new, answers)
         self.counters.remembered += len(index) - len(unknown)
-        return values[place]
+        return values[number]
 
-    @torch.no_grad()
     def _forward(self, index: Tensor, masks: Masks) -> Tensor:
-        """Confidence [K] for masks of images, batch by batch."""
-        answers = torch.empty(len(index), device=self.forwarder.device)
-        start = 0
-        while start < len(index):
-            rows = slice(start, min(start + self.forwarder.batch_size, len(index)))
+        """Score of the target and whether it wins, [K, 2] float32, for masks of images."""
+        answers = torch.empty(len(index), 2, device=self.device)
+
+        def some(rows: slice) -> None:
             images = index[rows]
-            try:
-                scores = self._scores(images, self._mask(masks, rows))
-            except RuntimeError as error:  # out of memory is one, on the GPU and on the CPU
-                self.forwarder.make_room(error)
-                continue
-            answers[rows] = scores.gather(1, self.targets[images][:, None])[:, 0]
-            start = rows.stop
-        self.counters.forwards += len(index)
+            scores, target = self._scores(images, masks, rows), self.targets[images]
+            answers[rows, 0] = scores.gather(1, target[:, None])[:, 0]
+            answers[rows, 1] = (scores.argmax(dim=1) == target).float()
+
+        for _ in self.runner.run(len(index), some):
+            pass
         self.forwards += torch.bincount(index, minlength=len(self))
         return answers
 
-    def _mask(self, masks: Masks, rows: slice) -> Tensor:
-        """Some masks, [B, H, W]; hard cells, [B, side, side], are filled while blending."""
-        if isinstance(masks, RegionMasks) and masks.cells == "hard":
-            return masks.shown(rows, self.forwarder.device)
-        return masks.rows(rows, self.net.size, self.forwarder.device)
-
-    def _scores(self, images: Tensor, mask: Tensor) -> Tensor:
+    def _scores(self, images: Tensor, masks: Masks, rows: slice) -> Tensor:
         """Scores [B, classes] of one batch of masked images."""
-        images_, mask = self.forwarder.padded(images), self.forwarder.padded(mask)
-        inputs = self._blend(self._shown, self._hidden, images_, mask, self.forwarder.channels_last)
-        logits = self.forwarder.logits(inputs)[: len(images)]
+        if isinstance(masks, RegionMasks) and masks.cells == "hard":
+            mask = masks.shown(rows, self.device)  # filled while blending
+        else:
+            mask = masks.rows(rows, self.net.size, self.device)
+        padded, mask = self.runner.padded(images), self.runner.padded(mask)
+        inputs = self._blend(self._shown, self._hidden, padded, mask, self.runner.channels_last)[: len(images)]
+        if hasattr(masks, "noise"):
+            inputs = inputs + masks.noise(rows, self.net.size, self.device).to(inputs.dtype)
+        logits = self.runner.logits(inputs)
         return logits if self.output == "logit" else self.net.scores(logits)
 
-    def _layout(self, pixels: Tensor) -> Tensor:
+    def _laid_out(self, pixels: Tensor) -> Tensor:
         """Normalize images, in the layout from which batches are blended without another copy."""
-        normalized = self.net.normalize(pixels).to(self.forwarder.dtype)
-        return normalized.permute(0, 2, 3, 1) if self.forwarder.channels_last else normalized
+        normalized = self.net.normalize(pixels).to(self.runner.dtype)
+        return normalized.permute(0, 2, 3, 1) if self.runner.channels_last else normalized
 
-    def _whole_scores(self, places: Tensor) -> Tensor:
-        """Scores [M, classes] on whole images, by the same forwarder as everything they are compared with."""
-        scores = []
-        start = 0
-        while start < len(places):
-            rows = places[start : start + self.forwarder.batch_size]
-            everything = torch.ones(len(rows), self.grid.side, self.grid.side, dtype=torch.bool, device=rows.device)
-            try:
-                scores.append(self._scores(rows, everything))
-            except RuntimeError as error:
-                self.forwarder.make_room(error)
-                continue
-            start += len(rows)
-        return torch.cat(scores)
+    def _whole_scores(self, slots: Tensor) -> Tensor:
+        """Scores [M, classes] on whole images, by the same way as everything they are compared with."""
+        everything = RegionMasks(self.grid.full(len(slots), self.device), self.grid)
 
-    def _regions(self, keys: Keys) -> Tensor:
-        return keys.columns[:, 1] if self.grid.words == 1 else keys.columns[:, 1:]
+        def some(rows: slice) -> Tensor:
+            return self._scores(slots[rows], everything, rows)
+
+        return torch.cat(list(self.runner.run(len(slots), some)))
 
     def _image_index(self, index: int | Tensor, count: int) -> Tensor:
         if not isinstance(index, Tensor):
@@ -259,7 +251,7 @@ class Probe:
             raise OptionError(
                 f"The probe holds images 0 to {len(self) - 1}; asked were {int(index.min())} to {int(index.max())}."
             )
-        return index.to(self.forwarder.device)
+        return index.to(self.device)
 
 
 def _blend(shown: Tensor, hidden: Tensor, images: Tensor, mask: Tensor, channels_last: bool) -> Tensor:

@@ -97,10 +97,7 @@ class Grid:
         Returns:
             Regions, [K] or [K, words] int64.
         """
-        padded = torch.nn.functional.pad(bits, (0, self.words * WORD - self.cells))
-        shifts = torch.arange(WORD, device=bits.device)
-        # A sum of distinct powers of two is their union; bit 63 is the sign, and wraps around as it should.
-        words = (padded.view(len(bits), self.words, WORD).long() << shifts).sum(dim=2)
+        words = pack_bits(bits)
         return words[:, 0] if self.words == 1 else words
 
     def to_bits(self, regions: Tensor) -> Tensor:
@@ -162,6 +159,18 @@ class Grid:
                 f"got {regions.dtype} {list(regions.shape)}."
             )
         return regions[:, None] if self.words == 1 else regions
+
+
+def pack_bits(bits: Tensor) -> Tensor:
+    """Truth values [K, n] as bits of int64 words, [K, words].
+
+    Example:
+        >>> pack_bits(torch.tensor([[True, False, True]]))
+        tensor([[5]])
+    """
+    padded = torch.nn.functional.pad(bits, (0, -bits.shape[1] % WORD)).unflatten(1, (-1, WORD))
+    # A sum of distinct powers of two is their union; bit 63 is the sign, and wraps around as it should.
+    return (padded.long() << torch.arange(WORD, device=bits.device)).sum(dim=2)
 
 
 @lru_cache(maxsize=8)

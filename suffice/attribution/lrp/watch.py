@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from suffice.attribution.lrp.structure import Transformer
-from suffice.attribution.masking.batches import in_batches
-from suffice.attribution.task import Task
 from suffice.errors import OptionError
+from suffice.perturb.batch import Batch
 from suffice.vision.anatomy import record
 
 
 @dataclass(frozen=True)
-class Seen:
+class Observed:
     """What was seen in a forward pass.
 
     Attributes:
@@ -29,11 +28,11 @@ class Seen:
     gradients: Mapping[int, Tensor]
 
 
-def watch(task: Task, transformer: Transformer, start: int, gradients: bool) -> Seen:
+def watch(batch: Batch, transformer: Transformer, start: int, gradients: bool) -> Observed:
     """Run the model once and keep what the walk back to a block needs.
 
     Args:
-        task: The images.
+        batch: The images.
         transformer: Their model's transformer.
         start: First block whose input to keep.
         gradients: Whether to keep gradients of the logits of the targets at the attention of these blocks.
@@ -48,36 +47,19 @@ def watch(task: Task, transformer: Transformer, start: int, gradients: bool) -> 
     layers = [transformer.input_of(number) for number in range(start, depth + 1)]
     whole = [transformer.prefix.removesuffix(".")] if transformer.prefix else []
     numbers = range(start, depth) if gradients else range(0)
-    attention = [task.net.anatomy.attention[number] for number in numbers]
-    with record(task.net.module, [*layers, *whole], attention, gradients) as seen:
-        logits = task.net.logits(task.inputs)
-        slopes: tuple[Tensor, ...] = ()
+    attention = [batch.net.anatomy.attention[number] for number in numbers]
+    with record(batch.net.module, [*layers, *whole], attention, gradients) as seen:
+        logits = batch.runner.logits_with_graph(batch.inputs)
+        at_attention: tuple[Tensor, ...] = ()
         if gradients:
-            said = logits.gather(1, task.targets[:, None]).sum()
+            scores = logits.gather(1, batch.targets[:, None]).sum()
             # Not seen.gradients, which would keep those of all activations too.
-            slopes = torch.autograd.grad(said, [seen.attention[name] for name in attention])
+            at_attention = torch.autograd.grad(scores, [seen.attention[name] for name in attention])
     for name in whole:
-        if not torch.equal(seen.activations[name].float(), logits):
+        if not torch.equal(seen.activations[name].float(), logits.float()):
             raise OptionError(
-                f"{task.net.name} changes the logits of the transformer inside it ({name!r}), for which there are no "
+                f"{batch.net.name} changes the logits of the transformer inside it ({name!r}), for which there are no "
                 "rules; explain a classifier of the transformer itself, or use a method without relevance."
             )
-    return Seen({name: seen.activations[name].detach() for name in layers}, dict(zip(numbers, slopes, strict=True)))
-
-
-def in_parts(task: Task, explain: Callable[[Task], Tensor]) -> Tensor:
-    """Maps of all images, as many at once as memory allows.
-
-    Args:
-        task: The images.
-        explain: From some of the images to their maps [B, h, w].
-
-    Returns:
-        [B, h, w].
-    """
-
-    def work(rows: slice) -> Tensor:
-        part = replace(task, pixels=task.pixels[rows], targets=task.targets[rows], ids=task.ids[rows])
-        return explain(part)
-
-    return torch.cat(list(in_batches(task.forwarder, len(task), work)))
+    activations = {name: seen.activations[name].detach() for name in layers}
+    return Observed(activations, dict(zip(numbers, at_attention, strict=True)))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from suffice.attribution.attention_flow import attention_and_gradients, find_block, in_pieces
 from suffice.attribution.method import method
-from suffice.attribution.task import Output, Task
+from suffice.attribution.tokens.attention_flow import attention_and_gradients, find_block
+from suffice.perturb.batch import Batch, Output
 
 
 @method(
@@ -15,14 +15,14 @@ from suffice.attribution.task import Output, Task
     reference="Chefer, Gur, Wolf, Transformer Interpretability Beyond Attention Visualization, CVPR 2021 (baseline)",
     needs=("gradients", "attention", "class token"),
 )
-def attention_grad_cam(task: Task, *, layer: int = -1, positive: bool = True, output: Output = "logit") -> Tensor:
+def attention_grad_cam(batch: Batch, *, layer: int = -1, positive: bool = True, output: Output = "logit") -> Tensor:
     """Attention of the class token to the patches, each head weighted by its mean gradient there.
 
     Not to be confused with ``grad-cam``, which weights the channels of tokens. Where the head reads a distillation
     token as well, each of both tokens has its own weights, and the mean of both is taken before clipping.
 
     Args:
-        task: The images.
+        batch: The images.
         layer: The block, from 0, or from the end where negative; published: the last.
         positive: Set negative values to 0, as published.
         output: Differentiate the ``"logit"``, as published, or the ``"score"``.
@@ -30,12 +30,8 @@ def attention_grad_cam(task: Task, *, layer: int = -1, positive: bool = True, ou
     Returns:
         [B, h, w], on the grid of the block's patch tokens.
     """
-
-    def maps(part: Task) -> Tensor:
-        path = find_block(part, "attention-grad-cam", layer)
-        ((attention, slopes),) = attention_and_gradients(part, path, output)
-        weights = path.rows(slopes)[..., path.prefix :].mean(dim=-1, keepdim=True)
-        found = path.maps((weights * path.rows(attention)).mean(dim=1))
-        return found.relu() if positive else found
-
-    return in_pieces(task, maps)
+    path = find_block(batch, "attention-grad-cam", layer)
+    ((attention, gradients),) = attention_and_gradients(batch, path, output)
+    weights = path.rows(gradients)[..., path.prefix :].mean(dim=-1, keepdim=True)
+    found = path.maps((weights * path.rows(attention)).mean(dim=1))
+    return found.relu() if positive else found

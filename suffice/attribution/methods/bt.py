@@ -9,20 +9,20 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from suffice.attribution.attention_flow import (
-    Path,
+from suffice.attribution.method import method
+from suffice.attribution.tokens.attention_flow import (
+    Steps,
+    TokenPath,
     attention_and_gradients,
     find_path,
-    in_pieces,
     integrated_feedback,
     published_start,
     read_attention,
     why_in_windows,
 )
-from suffice.attribution.method import method
-from suffice.attribution.task import Output, Task
 from suffice.errors import OptionError
 from suffice.perturb.baselines import Baseline
+from suffice.perturb.batch import Batch, Output
 from suffice.vision.anatomy.attention import AttentionCapture
 from suffice.vision.anatomy.trace import first_tensor
 
@@ -31,10 +31,10 @@ REFERENCE = "Chen et al., Beyond Intuition: Rethinking Token Attributions inside
 
 @method("bt-h", reference=REFERENCE, needs=("gradients", "attention"), incompatible=why_in_windows)
 def bt_h(
-    task: Task,
+    batch: Batch,
     *,
     start_layer: int | None = None,
-    steps: int = 20,
+    steps: Steps = 20,
     baseline: Baseline = "mean",
     output: Output = "logit",
 ) -> Tensor:
@@ -45,7 +45,7 @@ def bt_h(
     both; where it pools over patch tokens, the mean over these.
 
     Args:
-        task: The images.
+        batch: The images.
         start_layer: First block, from 0. Default: 3, the paper's layer 4 of 12 counted from 1; in models of fewer
             than 12 blocks at the same share of the depth. 0 is what other comparisons use.
         steps: Scaled images, of which the first is the baseline and the last the image.
@@ -55,27 +55,24 @@ def bt_h(
     Returns:
         [B, h, w], on the grid of the patch tokens.
     """
-    start = published_start(task, 3) if start_layer is None else start_layer
+    start = published_start(batch, 3) if start_layer is None else start_layer
 
-    def maps(part: Task) -> Tensor:
-        path = find_path(part, "bt-h", start, pooled=True)
-        rows = path.start(part.inputs)
-        for attention, slopes in reversed(attention_and_gradients(part, path, output)):
-            importance = (attention.transpose(-2, -1) @ slopes).abs().mean(dim=(-2, -1))
-            total = importance.sum(dim=1, keepdim=True)
-            share = (importance / total).where(total > 0, 0.0)
-            rows = rows + rows @ torch.einsum("bh,bhqk->bqk", share, attention)
-        return path.maps(rows * integrated_feedback(part, path, steps, baseline, output))
-
-    return in_pieces(task, maps)
+    path = find_path(batch, "bt-h", start, pooled=True)
+    rows = path.start(batch.inputs)
+    for attention, gradients in reversed(attention_and_gradients(batch, path, output)):
+        importance = (attention.transpose(-2, -1) @ gradients).abs().mean(dim=(-2, -1))
+        total = importance.sum(dim=1, keepdim=True)
+        share = (importance / total).where(total > 0, 0.0)
+        rows = rows + rows @ torch.einsum("bh,bhqk->bqk", share, attention)
+    return path.maps(rows * integrated_feedback(batch, path, steps, baseline, output))
 
 
 @method("bt-t", reference=REFERENCE, needs=("gradients", "attention"), incompatible=why_in_windows)
 def bt_t(
-    task: Task,
+    batch: Batch,
     *,
     start_layer: int | None = None,
-    steps: int = 20,
+    steps: Steps = 20,
     baseline: Baseline = "mean",
     output: Output = "logit",
 ) -> Tensor:
@@ -87,7 +84,7 @@ def bt_t(
     mean over these.
 
     Args:
-        task: The images.
+        batch: The images.
         start_layer: First block, from 0. Default: 6, the paper's layer 7 of 12 counted from 1; in models of fewer
             than 12 blocks at the same share of the depth. 0 is what other comparisons use.
         steps: Scaled images, of which the first is the baseline and the last the image.
@@ -97,23 +94,20 @@ def bt_t(
     Returns:
         [B, h, w], on the grid of the patch tokens.
     """
-    start = published_start(task, 6) if start_layer is None else start_layer
+    start = published_start(batch, 6) if start_layer is None else start_layer
 
-    def maps(part: Task) -> Tensor:
-        path = find_path(part, "bt-t", start, pooled=True)
-        mixed, brought = _attention_and_brought(part, path)
-        rows = path.start(part.inputs)
-        for attention, share in zip(reversed(mixed), reversed(brought), strict=True):
-            # All factors are 0 or more, so the published magnitude of the rows is the rows.
-            rows = rows + (rows @ attention) * share[:, None]
-        return path.maps(rows * integrated_feedback(part, path, steps, baseline, output))
-
-    return in_pieces(task, maps)
+    path = find_path(batch, "bt-t", start, pooled=True)
+    mixed, brought = _attention_and_brought(batch, path)
+    rows = path.start(batch.inputs)
+    for attention, share in zip(reversed(mixed), reversed(brought), strict=True):
+        # All factors are 0 or more, so the published magnitude of the rows is the rows.
+        rows = rows + (rows @ attention) * share[:, None]
+    return path.maps(rows * integrated_feedback(batch, path, steps, baseline, output))
 
 
-def _attention_and_brought(task: Task, path: Path) -> tuple[list[Tensor], list[Tensor]]:
+def _attention_and_brought(batch: Batch, path: TokenPath) -> tuple[list[Tensor], list[Tensor]]:
     """Mean attention over heads [B, N, N] of each block, and what each token brings to it [B, N]."""
-    module = task.forwarder.module
+    module = batch.runner.module
     lengths: dict[str, Tensor] = {}
     calls: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {}
 
@@ -138,7 +132,7 @@ def _attention_and_brought(task: Task, path: Path) -> tuple[list[Tensor], list[T
         ]:
             handle = module.get_submodule(name).register_forward_pre_hook(noting, with_kwargs=True)
             stack.callback(handle.remove)
-        mixed = read_attention(task, path, lambda attention: attention.mean(dim=1))
+        mixed = read_attention(batch, path, lambda attention: attention.mean(dim=1))
 
     brought: list[Tensor] = []
     for block, attention in zip(path.blocks, path.attention, strict=True):

@@ -6,12 +6,12 @@ import torch
 from torch import Tensor
 
 from suffice.attribution.lrp.rules import Rules
-from suffice.attribution.lrp.structure import Transformer, known_transformer, why_unknown
+from suffice.attribution.lrp.structure import known_transformer, why_unknown
 from suffice.attribution.lrp.walk import walk
-from suffice.attribution.lrp.watch import in_parts, watch
+from suffice.attribution.lrp.watch import watch
 from suffice.attribution.method import method
-from suffice.attribution.task import Task
 from suffice.errors import OptionError
+from suffice.perturb.batch import Batch
 
 
 @method(
@@ -21,7 +21,7 @@ from suffice.errors import OptionError
     needs=("gradients", "attention", "relevance"),
     incompatible=why_unknown,
 )
-def cgw1(task: Task, *, start_layer: int = 0, row_normalized: bool = False) -> Tensor:
+def cgw1(batch: Batch, *, start_layer: int = 0, row_normalized: bool = False) -> Tensor:
     """Relevance of attention times its gradient, positive part, multiplied through the blocks.
 
     Each block has a matrix: the identity, for what skips the attention, plus the mean over heads of the positive part
@@ -33,7 +33,7 @@ def cgw1(task: Task, *, start_layer: int = 0, row_normalized: bool = False) -> T
     and float64, so between machines. To compare implementations, compare them in float64.
 
     Args:
-        task: The images.
+        batch: The images.
         start_layer: First block whose matrix counts, from 0. The published evaluations on ImageNet use 1.
         row_normalized: Divide each row of a block's matrix by its sum, as the copy of this method that comes with TAM
             does.
@@ -41,24 +41,16 @@ def cgw1(task: Task, *, start_layer: int = 0, row_normalized: bool = False) -> T
     Returns:
         [B, h, w], one value a token.
     """
-    transformer = known_transformer(task.net, "cgw1")
+    transformer = known_transformer(batch.net, "cgw1")
     depth = len(transformer.blocks)
     if not isinstance(start_layer, int) or not 0 <= start_layer < depth:
-        raise OptionError(f"start_layer={start_layer!r}; {task.net.name} has blocks 0 to {depth - 1}.")
+        raise OptionError(f"start_layer={start_layer!r}; {batch.net.name} has blocks 0 to {depth - 1}.")
 
-    def explain(part: Task) -> Tensor:
-        return _maps(part, transformer, start_layer, row_normalized)
-
-    return in_parts(task, explain)
-
-
-def _maps(task: Task, transformer: Transformer, start: int, row_normalized: bool) -> Tensor:
-    """Maps of as many images as fit at once, [B, h, w]."""
-    seen = watch(task, transformer, start, gradients=True)
+    seen = watch(batch, transformer, start_layer, gradients=True)
     row: Tensor | None = None
-    for step in walk(transformer, seen.activations, task.targets, start, Rules()):
-        slopes = seen.gradients[step.block][:, :, step.rows]
-        matrix = (slopes * step.attention).relu().mean(dim=1)
+    for step in walk(transformer, seen.activations, batch.targets, start_layer, Rules()):
+        gradients = seen.gradients[step.block][:, :, step.rows]
+        matrix = (gradients * step.attention).relu().mean(dim=1)
         if row is None:  # the last block: only the rows of tokens that are read have relevance, and only they are used
             row = matrix.new_zeros(matrix.shape[0], matrix.shape[2])
             row[:, step.rows] = 1 / len(transformer.read)
@@ -67,6 +59,6 @@ def _maps(task: Task, transformer: Transformer, start: int, row_normalized: bool
         # Row by matrix, not matrix by matrix: of the product only this row is read.
         row = row + torch.einsum("bq,bqk->bk", row[:, step.rows], matrix)
     assert row is not None, "a transformer without blocks"
-    grid = task.net.anatomy.token_grid
+    grid = batch.net.anatomy.token_grid
     assert grid is not None, "a transformer without tokens"
     return row[:, -grid[0] * grid[1] :].unflatten(1, grid)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from torch import Tensor
 
 from suffice.attribution.method import method
-from suffice.attribution.task import Output, Task, at_least_float32
+from suffice.perturb.batch import Batch, Output
+from suffice.perturb.runner import at_least_float32
 from suffice.vision.anatomy import record
 
 
@@ -15,11 +16,11 @@ from suffice.vision.anatomy import record
     reference="Selvaraju et al., Grad-CAM, ICCV 2017",
     needs=("gradients", "feature maps"),
 )
-def grad_cam(task: Task, *, layer: str | None = None, positive: bool = True, output: Output = "logit") -> Tensor:
+def grad_cam(batch: Batch, *, layer: str | None = None, positive: bool = True, output: Output = "logit") -> Tensor:
     """Feature maps, each weighted by its mean gradient.
 
     Args:
-        task: The images.
+        batch: The images.
         layer: Whose feature maps (or tokens) to read; default: the last with spatial detail, see
             :class:`suffice.vision.Anatomy`.
         positive: Set negative values to 0, as published.
@@ -28,8 +29,8 @@ def grad_cam(task: Task, *, layer: str | None = None, positive: bool = True, out
     Returns:
         [B, h, w] at the resolution of the layer.
     """
-    maps, slopes = _maps_and_slopes(task, layer, output)
-    return _weighted(maps, slopes.mean(dim=(2, 3)), positive)
+    maps, gradients = _maps_and_slopes(batch, layer, output)
+    return _weighted(maps, gradients.mean(dim=(2, 3)), positive)
 
 
 @method(
@@ -39,7 +40,7 @@ def grad_cam(task: Task, *, layer: str | None = None, positive: bool = True, out
     needs=("gradients", "feature maps"),
 )
 def grad_cam_plus_plus(
-    task: Task, *, layer: str | None = None, positive: bool = True, output: Output = "logit"
+    batch: Batch, *, layer: str | None = None, positive: bool = True, output: Output = "logit"
 ) -> Tensor:
     """Feature maps, weighted by their positive gradients, each place with a weight of its own.
 
@@ -47,7 +48,7 @@ def grad_cam_plus_plus(
     gradient.
 
     Args:
-        task: The images.
+        batch: The images.
         layer: Whose feature maps (or tokens) to read.
         positive: Set negative values to 0, as published.
         output: Differentiate the ``"logit"`` or the ``"score"``.
@@ -55,22 +56,22 @@ def grad_cam_plus_plus(
     Returns:
         [B, h, w] at the resolution of the layer.
     """
-    maps, slopes = _maps_and_slopes(task, layer, output)
+    maps, gradients = _maps_and_slopes(batch, layer, output)
     # The square of the gradient cancels. What is left needs no small number against division by zero, which would
     # decide everything where gradients are small.
-    denominator = 2 + maps.sum(dim=(2, 3), keepdim=True) * slopes
-    weights = (slopes.relu() / denominator).where((slopes > 0) & (denominator != 0), 0).sum(dim=(2, 3))
+    denominator = 2 + maps.sum(dim=(2, 3), keepdim=True) * gradients
+    weights = (gradients.relu() / denominator).where((gradients > 0) & (denominator != 0), 0).sum(dim=(2, 3))
     return _weighted(maps, weights, positive)
 
 
-def _maps_and_slopes(task: Task, layer: str | None, output: Output) -> tuple[Tensor, Tensor]:
+def _maps_and_slopes(batch: Batch, layer: str | None, output: Output) -> tuple[Tensor, Tensor]:
     """Feature maps of a layer and the gradients there, [B, C, h, w] each."""
-    anatomy = task.net.anatomy
+    anatomy = batch.net.anatomy
     name = layer or anatomy.target_layer
     # The graph starts at the layer, so the way back ends there.
-    with record(task.forwarder.module, activations=[name], gradients=True) as seen:
-        slopes = seen.gradients(task.outputs(task.inputs, output))
-    found = (seen.activations[name].detach(), slopes.activations[name])
+    with record(batch.runner.module, activations=[name], gradients=True) as seen:
+        gradients = seen.gradients(batch.outputs(batch.inputs, output))
+    found = (seen.activations[name].detach(), gradients.activations[name])
     maps, at_maps = (at_least_float32(anatomy.maps(name, values)) for values in found)
     return maps, at_maps
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from suffice.attribution.method import method
 from suffice.attribution.reduce import Reduction, over_channels
-from suffice.attribution.task import Output, Task
+from suffice.perturb.batch import Batch, Output
 
 
 @method(
@@ -18,7 +18,7 @@ from suffice.attribution.task import Output, Task
     needs=("gradients",),
 )
 def gradient(
-    task: Task,
+    batch: Batch,
     *,
     reduction: Reduction = "max-abs",
     times: Literal["nothing", "input"] = "nothing",
@@ -27,7 +27,7 @@ def gradient(
     """How fast the class changes with each pixel.
 
     Args:
-        task: The images.
+        batch: The images.
         reduction: How the three channels become one; see :func:`suffice.attribution.reduce.over_channels`.
         times: Multiply by the normalized ``"input"``; then ``reduction="sum"`` is usual.
         output: Differentiate the ``"logit"`` or the ``"score"``.
@@ -35,5 +35,5 @@ def gradient(
     Returns:
         [B, H, W].
     """
-    found = task.gradients(task.inputs, output)
-    return over_channels(found * task.inputs if times == "input" else found, reduction)
+    found = batch.gradients(batch.inputs, output)
+    return over_channels(found * batch.inputs if times == "input" else found, reduction)

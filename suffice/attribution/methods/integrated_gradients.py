@@ -10,9 +10,9 @@ from torch import Tensor
 
 from suffice.attribution.method import method
 from suffice.attribution.reduce import Reduction, over_channels
-from suffice.attribution.task import Output, Task
-from suffice.errors import OptionError
+from suffice.options import Count
 from suffice.perturb.baselines import Baseline
+from suffice.perturb.batch import Batch, Output
 
 
 @method(
@@ -22,10 +22,10 @@ from suffice.perturb.baselines import Baseline
     needs=("gradients",),
 )
 def integrated_gradients(
-    task: Task,
+    batch: Batch,
     *,
     baseline: Baseline = "black",
-    steps: int = 50,
+    steps: Count = 50,
     rule: Literal["gauss-legendre", "middle", "right"] = "gauss-legendre",
     times: Literal["difference", "nothing"] = "difference",
     reduction: Reduction = "sum",
@@ -36,7 +36,7 @@ def integrated_gradients(
     The numbers of one image add up to the model's output on it minus that on the baseline, the better the more steps.
 
     Args:
-        task: The images.
+        batch: The images.
         baseline: Where the way begins; see :func:`suffice.perturb.make_baseline`. Several, separated by ``+``, are
             averaged: ``"black+noise"``.
         steps: Points on the way.
@@ -48,34 +48,30 @@ def integrated_gradients(
     Returns:
         [B, H, W].
     """
-    points, weights = _rule(rule, steps, task.inputs)
+    points, weights = _rule(rule, steps, batch.inputs)
     starts = baseline.split("+") if isinstance(baseline, str) else [baseline]
-    total = torch.zeros_like(task.inputs)
+    total = torch.zeros_like(batch.inputs)
     for start in starts:
-        hidden = task.net.normalize(task.baseline(start))
-        way = task.inputs - hidden
+        hidden = batch.net.normalize(batch.baseline(start))
+        way = batch.inputs - hidden
 
-        def along(portion: range, hidden: Tensor = hidden, way: Tensor = way) -> Tensor:
-            alpha, weight = (t[portion.start : portion.stop, None, None, None, None] for t in (points, weights))
+        def along(versions: range, hidden: Tensor = hidden, way: Tensor = way) -> Tensor:
+            alpha, weight = (t[versions.start : versions.stop, None, None, None, None] for t in (points, weights))
             inputs = (hidden + alpha * way).flatten(0, 1)
-            found = task.gradients(inputs, output).unflatten(0, (len(portion), len(task)))
+            found = batch.gradients(inputs, output).unflatten(0, (len(versions), len(batch)))
             return (weight * found).flatten(0, 1)
 
-        mean = task.sum_over(steps, along)
+        mean = batch.sum_over(steps, along)
         total += mean * way if times == "difference" else mean
     return over_channels(total / len(starts), reduction)
 
 
 def _rule(rule: str, steps: int, like: Tensor) -> tuple[Tensor, Tensor]:
     """Points in [0, 1] and weights that sum to 1, [steps] each."""
-    if steps < 1:
-        raise OptionError(f"steps={steps}; give at least one.")
     if rule == "gauss-legendre":
         nodes, weights = np.polynomial.legendre.leggauss(steps)
         points, weights = (nodes + 1) / 2, weights / 2
-    elif rule in ("middle", "right"):
+    else:
         points = (np.arange(steps) + (0.5 if rule == "middle" else 1.0)) / steps
         weights = np.full(steps, 1 / steps)
-    else:
-        raise OptionError(f"rule={rule!r}; it can be 'gauss-legendre', 'middle' or 'right'.")
     return torch.as_tensor(points).to(like), torch.as_tensor(weights).to(like)

@@ -6,9 +6,10 @@ import torch
 from torch import Tensor
 
 from suffice.attribution.method import method
-from suffice.attribution.task import Output, Task
 from suffice.errors import OptionError
+from suffice.options import Count
 from suffice.perturb.baselines import Baseline
+from suffice.perturb.batch import Batch, Output
 
 
 @method(
@@ -16,12 +17,12 @@ from suffice.perturb.baselines import Baseline
     reference="Zeiler, Fergus, Visualizing and Understanding Convolutional Networks, ECCV 2014",
 )
 def occlusion(
-    task: Task, *, window: int = 32, stride: int = 16, baseline: Baseline = "gray", output: Output = "score"
+    batch: Batch, *, window: Count = 32, stride: Count = 16, baseline: Baseline = "gray", output: Output = "score"
 ) -> Tensor:
     """How much of the class is lost when a sliding window hides a place.
 
     Args:
-        task: The images.
+        batch: The images.
         window: Height and width of the window in pixels.
         stride: By how many pixels it moves; the last windows may reach beyond the border.
         baseline: What the window shows.
@@ -30,16 +31,16 @@ def occlusion(
     Returns:
         [B, H, W]: at each pixel the mean loss over the windows that hide it.
     """
-    height, width = task.net.size
+    height, width = batch.net.size
     if not (1 <= stride <= window <= min(height, width)):
         raise OptionError(
             f"window={window} and stride={stride}; expected 1 ≤ stride ≤ window ≤ {min(height, width)}, so that every "
             "pixel is hidden at some time."
         )
-    windows = Windows((height, width), window, stride, task.pixels.device)
-    image = torch.arange(len(task), device=task.pixels.device).repeat_interleave(windows.places)
-    probe = task.probe(baseline, output=output)
-    left = probe.ask(image, windows.repeated(len(task))).view(len(task), *windows.grid)
+    windows = Windows((height, width), window, stride, batch.pixels.device)
+    image = torch.arange(len(batch), device=batch.pixels.device).repeat_interleave(windows.positions)
+    probe = batch.probe(baseline, output=output)
+    left = probe.ask(image, windows.repeated(len(batch))).view(len(batch), *windows.grid)
     lost = probe.whole[:, None, None] - left
     rows, columns = (covers.float() for covers in windows.covers)
     total = torch.einsum("bij,ih,jw->bhw", lost, rows, columns)
@@ -60,12 +61,12 @@ class Windows:
         # Which rows (columns) of pixels the window covers at each of its positions, bool [positions, length].
         self.covers = tuple(_covers(length, window, stride, device) for length in size)
         self.grid = (len(self.covers[0]), len(self.covers[1]))
-        self.places = self.grid[0] * self.grid[1]
-        self._count = self.places
+        self.positions = self.grid[0] * self.grid[1]
+        self._count = self.positions
 
     def repeated(self, images: int) -> Windows:
         """The same windows once for each of several images."""
-        self._count = images * self.places
+        self._count = images * self.positions
         return self
 
     def __len__(self) -> int:
@@ -73,8 +74,8 @@ class Windows:
 
     def rows(self, rows: slice, size: tuple[int, int], device: torch.device) -> Tensor:
         """Some of the masks, bool [B, H, W], False in the window; see :class:`suffice.perturb.Masks`."""
-        place = torch.arange(rows.start, min(rows.stop, self._count), device=device) % self.places
-        down, across = self.covers[0][place // self.grid[1]], self.covers[1][place % self.grid[1]]
+        position = torch.arange(rows.start, min(rows.stop, self._count), device=device) % self.positions
+        down, across = self.covers[0][position // self.grid[1]], self.covers[1][position % self.grid[1]]
         return ~(down[:, :, None] & across[:, None, :])
 
 

@@ -7,12 +7,11 @@ from typing import Literal
 from torch import Tensor
 
 from suffice.attribution.lrp.rules import Rules
-from suffice.attribution.lrp.structure import Transformer, known_transformer, why_unknown
+from suffice.attribution.lrp.structure import known_transformer, why_unknown
 from suffice.attribution.lrp.walk import walk
-from suffice.attribution.lrp.watch import in_parts, watch
+from suffice.attribution.lrp.watch import watch
 from suffice.attribution.method import method
-from suffice.attribution.task import Task
-from suffice.errors import OptionError
+from suffice.perturb.batch import Batch
 
 RuleSet = Literal["separate", "cgw1"]
 RULES = {"separate": Rules(shared=False, rescaled=False), "cgw1": Rules()}
@@ -24,7 +23,7 @@ RULES = {"separate": Rules(shared=False, rescaled=False), "cgw1": Rules()}
     needs=("attention", "relevance"),
     incompatible=why_unknown,
 )
-def partial_lrp(task: Task, *, rules: RuleSet = "separate", gradient_weighted: bool = False) -> Tensor:
+def partial_lrp(batch: Batch, *, rules: RuleSet = "separate", gradient_weighted: bool = False) -> Tensor:
     """Relevance of the attention that the class token pays in the last block.
 
     The positive part, in the mean over heads, of the row of the token that the head reads; where it reads two, as in
@@ -32,7 +31,7 @@ def partial_lrp(task: Task, *, rules: RuleSet = "separate", gradient_weighted: b
     tokens alone.
 
     Args:
-        task: The images.
+        batch: The images.
         rules: ``"separate"``, as published: positive and negative inputs of a linear layer have denominators of their
             own, and sums are not rescaled. ``"cgw1"``: those of ``cgw1``, as the copy that comes with BT uses.
         gradient_weighted: Multiply the relevance by the gradient of the logit before taking the positive part, an
@@ -41,25 +40,14 @@ def partial_lrp(task: Task, *, rules: RuleSet = "separate", gradient_weighted: b
     Returns:
         [B, h, w], one value a token.
     """
-    if rules not in RULES:
-        raise OptionError(f"rules={rules!r}; they can be {' or '.join(map(repr, RULES))}.")
-    transformer = known_transformer(task.net, "partial-lrp")
-
-    def explain(part: Task) -> Tensor:
-        return _maps(part, transformer, RULES[rules], gradient_weighted)
-
-    return in_parts(task, explain)
-
-
-def _maps(task: Task, transformer: Transformer, rules: Rules, gradient_weighted: bool) -> Tensor:
-    """Maps of as many images as fit at once, [B, h, w]."""
+    transformer = known_transformer(batch.net, "partial-lrp")
     last = len(transformer.blocks) - 1
-    seen = watch(task, transformer, last, gradients=gradient_weighted)
-    (step,) = walk(transformer, seen.activations, task.targets, last, rules)
+    seen = watch(batch, transformer, last, gradients=gradient_weighted)
+    (step,) = walk(transformer, seen.activations, batch.targets, last, RULES[rules])
     found = step.attention
     if gradient_weighted:
         found = found * seen.gradients[last][:, :, step.rows]
     row = found.relu().mean(dim=(1, 2))
-    grid = task.net.anatomy.token_grid
+    grid = batch.net.anatomy.token_grid
     assert grid is not None, "a transformer without tokens"
     return row[:, -grid[0] * grid[1] :].unflatten(1, grid)

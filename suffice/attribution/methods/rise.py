@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import torch
 from torch import Tensor
 
 from suffice.attribution.method import method
-from suffice.attribution.task import Output, Task
-from suffice.errors import OptionError
+from suffice.options import Count, Range
 from suffice.perturb.baselines import Baseline
+from suffice.perturb.batch import Batch, Output
 from suffice.vision.noise import uniform_noise
 
 
 @method("rise", reference="Petsiuk, Das, Saenko, RISE, BMVC 2018")
 def rise(
-    task: Task,
+    batch: Batch,
     *,
-    masks: int = 4000,
-    side: int = 7,
-    share: float = 0.5,
+    masks: Count = 4000,
+    side: Count = 7,
+    share: Annotated[float, Range(0, 1, above=True, below=True)] = 0.5,
     baseline: Baseline = "mean",
     coverage: bool = False,
     output: Output = "score",
@@ -26,7 +28,7 @@ def rise(
     """What the model says of randomly masked images, on average where a pixel is seen.
 
     Args:
-        task: The images; all see the same masks, which depend on the seed alone.
+        batch: The images; all see the same masks, which depend on the seed alone.
         masks: How many.
         side: Cells a side of the random grid that is enlarged to a mask.
         share: Of cells that are seen.
@@ -37,12 +39,10 @@ def rise(
     Returns:
         [B, H, W].
     """
-    if masks < 1 or side < 1 or not 0 < share < 1:
-        raise OptionError(f"masks={masks}, side={side}, share={share}; expected 1 or more, 1 or more, and 0 to 1.")
-    made = RandomMasks(masks, side, share, task.seed, len(task))
-    image = torch.arange(len(task), device=task.pixels.device).repeat(masks)
-    said = task.probe(baseline, output=output).ask(image, made)
-    total, seen = made.sums(said, image, len(task), task.net.size)
+    made = RandomMasks(masks, side, share, batch.seed, len(batch))
+    image = torch.arange(len(batch), device=batch.pixels.device).repeat(masks)
+    scores = batch.probe(baseline, output=output).ask(image, made)
+    total, seen = made.sums(scores, image, len(batch), batch.net.size)
     # A pixel that no mask ever showed says nothing.
     weight = seen.clamp(min=torch.finfo(seen.dtype).tiny) if coverage else torch.full_like(seen, masks * share)
     return total / weight

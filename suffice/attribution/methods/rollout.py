@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
 from torch import Tensor
 
-from suffice.attribution.attention_flow import Heads, find_path, fuse_heads, in_pieces, read_attention, why_in_windows
 from suffice.attribution.method import method
-from suffice.attribution.task import Task
-from suffice.errors import OptionError
+from suffice.attribution.tokens.attention_flow import Heads, find_path, fuse_heads, read_attention, why_in_windows
+from suffice.options import Range
+from suffice.perturb.batch import Batch
 
 Variant = Literal["chefer", "vit-explain", "tam"]
 DISCARD = {"chefer": 0.0, "vit-explain": 0.9, "tam": 0.0}
@@ -25,12 +25,12 @@ DISCARD = {"chefer": 0.0, "vit-explain": 0.9, "tam": 0.0}
     incompatible=why_in_windows,
 )
 def rollout(
-    task: Task,
+    batch: Batch,
     *,
     variant: Variant = "chefer",
     start_layer: int = 0,
     heads: Heads = "mean",
-    discard: float | None = None,
+    discard: Annotated[float, Range(0, 1, below=True)] | None = None,
 ) -> Tensor:
     """How much of each patch reaches the class token if attention mixes tokens block by block.
 
@@ -46,7 +46,7 @@ def rollout(
     mean over these.
 
     Args:
-        task: The images.
+        batch: The images.
         variant: The reading.
         start_layer: First block, from 0. Published evaluations of ``"chefer"`` leave out block 0 and start at 1.
         heads: Over heads, the ``"mean"``, as published, ``"max"`` or ``"min"``.
@@ -56,25 +56,18 @@ def rollout(
     Returns:
         [B, h, w], on the grid of the patch tokens.
     """
-    if variant not in DISCARD:
-        raise OptionError(f"variant={variant!r}; it can be {', '.join(map(repr, DISCARD))}.")
     share = DISCARD[variant] if discard is None else discard
-    if not 0 <= share < 1:
-        raise OptionError(f"discard={discard}; it can be 0 or more and less than 1.")
     per_head = variant == "tam"
     normalized = _by_rows_of_columns if variant == "vit-explain" else _by_rows
 
-    def maps(part: Task) -> Tensor:
-        path = find_path(part, "rollout", start_layer, pooled=True)
-        steps = read_attention(part, path, _step(None if per_head else heads, share, normalized))
-        rows = path.start(steps[-1])
-        if per_head:
-            rows = rows[:, None]
-        for step in reversed(steps):
-            rows = rows @ step
-        return path.maps(fuse_heads(rows, heads) if per_head else rows)
-
-    return in_pieces(task, maps)
+    path = find_path(batch, "rollout", start_layer, pooled=True)
+    steps = read_attention(batch, path, _step(None if per_head else heads, share, normalized))
+    rows = path.start(steps[-1])
+    if per_head:
+        rows = rows[:, None]
+    for step in reversed(steps):
+        rows = rows @ step
+    return path.maps(fuse_heads(rows, heads) if per_head else rows)
 
 
 def _step(heads: Heads | None, discard: float, normalized: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:

@@ -8,12 +8,10 @@ import torch
 from torch import Tensor
 
 from suffice.attribution.method import method
-from suffice.attribution.task import Task
-from suffice.errors import OptionError
 from suffice.perturb import enlarge
 from suffice.perturb.baselines import Baseline
+from suffice.perturb.batch import Batch
 from suffice.perturb.masks import Enlargement
-from suffice.vision.anatomy import record
 
 Reading = Literal["softmax", "original", "mask-sum"]
 
@@ -25,7 +23,7 @@ Reading = Literal["softmax", "original", "mask-sum"]
     needs=("feature maps",),
 )
 def score_cam(
-    task: Task,
+    batch: Batch,
     *,
     reading: Reading = "softmax",
     layer: str | None = None,
@@ -38,7 +36,7 @@ def score_cam(
     [0, 1], over the baseline; constant channels count for nothing.
 
     Args:
-        task: The images.
+        batch: The images.
         reading: ``"softmax"``, as the paper defines it: the channels' logits, softmaxed over the channels, weigh the
             channels. ``"original"``, as its authors' code does: the class's probabilities weigh the channels.
             ``"mask-sum"``, as others describe it: the probabilities weigh the masks.
@@ -49,26 +47,22 @@ def score_cam(
     Returns:
         [B, h, w] at the resolution of the layer; of the image for ``"mask-sum"``.
     """
-    if reading not in ("softmax", "original", "mask-sum"):
-        raise OptionError(f"reading={reading!r}; it can be 'softmax', 'original' or 'mask-sum'.")
-    anatomy = task.net.anatomy
+    anatomy = batch.net.anatomy
     name = layer or anatomy.target_layer
-    with record(task.net.module, activations=[name]) as seen:
-        task.net.logits(task.inputs)
-    maps = anatomy.maps(name, seen.activations[name]).float()
+    maps = anatomy.maps(name, batch.activations([name])[name]).float()
     count, channels = maps.shape[:2]
     masks = ChannelMasks(maps.flatten(0, 1), enlargement)
     image = torch.arange(count, device=maps.device).repeat_interleave(channels)
-    probe = task.probe(baseline, output="logit" if reading == "softmax" else "score")
-    said = probe.ask(image, masks).view(count, channels)
+    probe = batch.probe(baseline, output="logit" if reading == "softmax" else "score")
+    scores = probe.ask(image, masks).view(count, channels)
     varies = masks.varies().view(count, channels)
 
     if reading == "softmax":
-        weights = said.masked_fill(~varies, -torch.inf).softmax(dim=1).nan_to_num(0.0)  # none varies: no weights
+        weights = scores.masked_fill(~varies, -torch.inf).softmax(dim=1).nan_to_num(0.0)  # none varies: no weights
     else:
-        weights = said * varies
+        weights = scores * varies
     if reading == "mask-sum":
-        return _sum_of_masks(masks, weights, task.net.size)
+        return _sum_of_masks(masks, weights, batch.net.size)
     return (weights[:, :, None, None] * maps).sum(dim=1).relu()
 
 

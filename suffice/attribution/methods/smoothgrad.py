@@ -9,8 +9,8 @@ from torch import Tensor
 
 from suffice.attribution.method import method
 from suffice.attribution.reduce import Reduction, over_channels
-from suffice.attribution.task import Output, Task
-from suffice.errors import OptionError
+from suffice.options import Amount, Count
+from suffice.perturb.batch import Batch, Output
 from suffice.vision.noise import normal_noise
 
 
@@ -21,10 +21,10 @@ from suffice.vision.noise import normal_noise
     needs=("gradients",),
 )
 def smoothgrad(
-    task: Task,
+    batch: Batch,
     *,
-    samples: int = 50,
-    noise: float = 0.15,
+    samples: Count = 50,
+    noise: Amount = 0.15,
     variant: Literal["mean", "squared", "variance"] = "mean",
     times: Literal["nothing", "input"] = "nothing",
     reduction: Reduction = "max-abs",
@@ -33,7 +33,7 @@ def smoothgrad(
     """The gradient, averaged over noisy copies of the image.
 
     Args:
-        task: The images.
+        batch: The images.
         samples: Noisy copies.
         noise: Standard deviation of the noise, relative to the range (largest less smallest value) of the normalized
             image.
@@ -45,21 +45,17 @@ def smoothgrad(
     Returns:
         [B, H, W].
     """
-    if samples < 1 or noise < 0:
-        raise OptionError(f"samples={samples} and noise={noise}; give at least one sample, and no negative noise.")
-    if variant not in ("mean", "squared", "variance"):
-        raise OptionError(f"variant={variant!r}; it can be 'mean', 'squared' or 'variance'.")
-    inputs = task.inputs
+    inputs = batch.inputs
     spread = noise * (inputs.amax(dim=(1, 2, 3)) - inputs.amin(dim=(1, 2, 3)))[:, None, None, None]
 
-    def noisy(portion: range) -> Tensor:
-        draws = torch.tensor(list(portion), device=inputs.device).repeat_interleave(len(task))
-        chance = normal_noise(task.seeds.repeat(len(portion)), draws, tuple(inputs.shape[1:]))
-        around = inputs.repeat(len(portion), 1, 1, 1) + chance.to(inputs.dtype) * spread.repeat(len(portion), 1, 1, 1)
-        found = task.gradients(around, output)
+    def noisy(versions: range) -> Tensor:
+        draws = torch.tensor(list(versions), device=inputs.device).repeat_interleave(len(batch))
+        chance = normal_noise(batch.seeds.repeat(len(versions)), draws, tuple(inputs.shape[1:]))
+        around = inputs.repeat(len(versions), 1, 1, 1) + chance.to(inputs.dtype) * spread.repeat(len(versions), 1, 1, 1)
+        found = batch.gradients(around, output)
         # Both moments in one pass, as the gradients are not kept.
         return torch.stack([found, found.square()], dim=1)
 
-    first, second = task.mean_over(samples, noisy).unbind(dim=1)
+    first, second = batch.mean_over(samples, noisy).unbind(dim=1)
     found = {"mean": first, "squared": second, "variance": (second - first.square()).clamp(min=0)}[variant]
     return over_channels(found * inputs if times == "input" else found, reduction)

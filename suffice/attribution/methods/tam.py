@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from suffice.attribution.attention_flow import (
+from suffice.attribution.method import method
+from suffice.attribution.tokens.attention_flow import (
+    Steps,
     find_path,
-    in_pieces,
     integrated_feedback,
     published_start,
     read_attention,
 )
-from suffice.attribution.method import method
-from suffice.attribution.task import Output, Task
 from suffice.perturb.baselines import Baseline
+from suffice.perturb.batch import Batch, Output
 
 
 @method(
@@ -23,10 +23,10 @@ from suffice.perturb.baselines import Baseline
     needs=("gradients", "attention", "class token"),
 )
 def tam(
-    task: Task,
+    batch: Batch,
     *,
     start_layer: int | None = None,
-    steps: int = 20,
+    steps: Steps = 20,
     baseline: Baseline = "mean",
     output: Output = "logit",
 ) -> Tensor:
@@ -37,7 +37,7 @@ def tam(
     0 and averaged over heads. Where the head reads a distillation token as well, the mean of both.
 
     Args:
-        task: The images.
+        batch: The images.
         start_layer: Block where the way back ends, from 0. Default: 4, as published; in models of fewer than 12 blocks
             at the same share of the depth. 0 is what other comparisons use.
         steps: Scaled images, of which the first is the baseline and the last the image.
@@ -47,14 +47,11 @@ def tam(
     Returns:
         [B, h, w], on the grid of the patch tokens.
     """
-    start = published_start(task, 4) if start_layer is None else start_layer
+    start = published_start(batch, 4) if start_layer is None else start_layer
 
-    def maps(part: Task) -> Tensor:
-        path = find_path(part, "tam", start)
-        *earlier, last = read_attention(part, path, lambda attention: attention.mean(dim=1))
-        rows = path.rows(last)
-        for mixed in reversed(earlier):
-            rows = rows + rows @ mixed
-        return path.maps(rows * integrated_feedback(part, path, steps, baseline, output))
-
-    return in_pieces(task, maps)
+    path = find_path(batch, "tam", start)
+    *earlier, last = read_attention(batch, path, lambda attention: attention.mean(dim=1))
+    rows = path.rows(last)
+    for mixed in reversed(earlier):
+        rows = rows + rows @ mixed
+    return path.maps(rows * integrated_feedback(batch, path, steps, baseline, output))

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
 
-from suffice.attribution.channel_masks import Representative, TokenMasks, token_masks
-from suffice.attribution.clusters import Linkage, few_at_a_time
+from suffice.attribution.channels.clusters import Linkage
+from suffice.attribution.channels.masks import Representative, TokenMasks, token_masks
 from suffice.attribution.method import method
 from suffice.attribution.methods.rise import RandomMasks
-from suffice.attribution.task import Task
 from suffice.errors import OptionError
+from suffice.options import Amount, Count
 from suffice.perturb import Masks
-from suffice.vision.anatomy import Layout, record
+from suffice.perturb.batch import Batch
+from suffice.perturb.runner import Runner
+from suffice.vision.anatomy import Layout
 from suffice.vision.noise import normal_noise
 
 Source = Literal["clustered", "all", "random"]
@@ -33,19 +34,20 @@ _UNSEEN = 1e-6
     aliases=("vitcx",),
     reference="Xie et al., ViT-CX, IJCAI 2023",
     needs=("feature maps",),
+    cost=8,  # the channels of a layer, and what clustering them takes
 )
 def vit_cx(
-    task: Task,
+    batch: Batch,
     *,
     masks: Source = "clustered",
     impact: Impact = "debiased",
     coverage: Coverage = "corrected",
     layer: str = "attention-output",
-    threshold: float | None = None,
+    threshold: Amount | None = None,
     linkage: Linkage = "complete",
     representative: Representative = "mean",
-    sigma: float = 0.1,
-    random_masks: int = 5000,
+    sigma: Amount = 0.1,
+    random_masks: Count = 5000,
 ) -> Tensor:
     """Clusters of feature maps as masks, weighted by what the model says of the image seen through each.
 
@@ -54,7 +56,7 @@ def vit_cx(
     ``layer="norm1-last", representative="stretched"``, up to a positive factor an image.
 
     Args:
-        task: The images.
+        batch: The images.
         masks: ``"clustered"`` channels, ``"all"`` channels, or ``"random"`` ones, those of RISE.
         impact: Weight of a mask M of image X with noise Z. ``"debiased"``: what the model says of X·M + (1-M)·Z, plus
             what (1-M)·Z alone takes away when added to X. ``"plain"``: what it says of X·M.
@@ -74,42 +76,47 @@ def vit_cx(
     Returns:
         [B, H, W], as coverage is a matter of pixels.
     """
-    _check(masks, impact, coverage, representative, threshold, sigma)
-    maps = []
-    for part in few_at_a_time(task):
-        made: TokenMasks | RandomMasks
-        if masks == "random":
-            made = RandomMasks(random_masks, 7, 0.5, task.seed, len(part))
-            image = torch.arange(len(part), device=task.pixels.device).repeat(random_masks)
-            draw = torch.arange(random_masks, device=task.pixels.device).repeat_interleave(len(part))
-        else:
-            features, stages = _features(part, layer)
-            limit = threshold if threshold is not None else THRESHOLD_OF_STAGES if stages else THRESHOLD
-            tokens, image, draw = token_masks(
-                features, part.net.size, limit if masks == "clustered" else None, linkage, representative
-            )
-            made = TokenMasks(tokens.to(part.inputs.dtype))
-        weights = _impacts(part, made, image, draw, impact, sigma)
-        maps.append(_combined(part, made, image, weights, coverage))
-    return torch.cat(maps)
+    made: TokenMasks | RandomMasks
+    if masks == "random":
+        made = RandomMasks(random_masks, 7, 0.5, batch.seed, len(batch))
+        image = torch.arange(len(batch), device=batch.pixels.device).repeat(random_masks)
+        draw = torch.arange(random_masks, device=batch.pixels.device).repeat_interleave(len(batch))
+    else:
+        features, stages = _features(batch, layer)
+        limit = threshold if threshold is not None else THRESHOLD_OF_STAGES if stages else THRESHOLD
+        tokens, image, draw = token_masks(
+            features, batch.net.size, limit if masks == "clustered" else None, linkage, representative
+        )
+        made = TokenMasks(tokens.to(batch.inputs.dtype))
+    # Zero after normalization shows where a mask is low, and on it the noise, if there is some.
+    probe = batch.probe("mean")
+    if impact == "plain":
+        weights = probe.ask(image, made)
+    else:
+        over_noise = OverNoise(made, batch.runner, batch.seeds[image], draw, sigma)
+        seen, disturbed = probe.ask(image.repeat_interleave(2), over_noise).view(-1, 2).unbind(dim=1)
+        weights = seen + probe.whole[image] - disturbed
+    total, shown = made.sums(weights, image, len(batch), batch.net.size)
+    if coverage == "summed":
+        return total
+    share = shown / torch.bincount(image, minlength=len(batch)).clamp(min=1)[:, None, None]
+    return torch.where(share > _UNSEEN, total / share.clamp(min=_UNSEEN), 0)
 
 
-def _features(task: Task, layer: str) -> tuple[Tensor, bool]:
+def _features(batch: Batch, layer: str) -> tuple[Tensor, bool]:
     """Feature maps [B, C, h, w] of a layer, and whether the model is a transformer whose grid shrinks."""
-    name, layout, stages = _source(task, layer)
-    with record(task.net.module, activations=[name]) as seen:
-        task.net.logits(task.inputs)
-    found = seen.activations[name]
+    name, layout, stages = _source(batch, layer)
+    found = batch.activations([name])[name]
     if not layout.fits(tuple(found.shape)):
         raise OptionError(
-            f"vit-cx cannot read {name!r} of {task.net.name} as maps of {layout.grid}: it puts out "
-            f"{tuple(found.shape)}; write the name of another layer, such as layer={task.net.anatomy.target_layer!r}."
+            f"vit-cx cannot read {name!r} of {batch.net.name} as maps of {layout.grid}: it puts out "
+            f"{tuple(found.shape)}; write the name of another layer, such as layer={batch.net.anatomy.target_layer!r}."
         )
     return layout.maps(found), stages
 
 
-def _source(task: Task, layer: str) -> tuple[str, Layout, bool]:
-    anatomy, name = task.net.anatomy, task.net.name
+def _source(batch: Batch, layer: str) -> tuple[str, Layout, bool]:
+    anatomy, name = batch.net.anatomy, batch.net.name
     grids = [anatomy.grid(block) for block in anatomy.blocks]
     stages = len(set(grids)) > 1
     if layer == "norm1-last":
@@ -129,7 +136,7 @@ def _source(task: Task, layer: str) -> tuple[str, Layout, bool]:
     if attention in anatomy.layouts and attention != block:
         return attention, anatomy.layout(attention), stages
     # Windows: what the attention puts out is back in its place where it is about to be added to the block's input.
-    inside = dict(task.net.module.get_submodule(block).named_children())
+    inside = dict(batch.net.module.get_submodule(block).named_children())
     for path in ("drop_path1", "drop_path"):
         if path in inside:
             return f"{block}.{path}", anatomy.layout(block), stages
@@ -139,81 +146,45 @@ def _source(task: Task, layer: str) -> tuple[str, Layout, bool]:
     )
 
 
-def _impacts(task: Task, made: Masks, image: Tensor, draw: Tensor, impact: Impact, sigma: float) -> Tensor:
-    """The weight of each mask, [K] float32."""
-    if impact == "plain":
-        return _said(task, made, image, lambda rows, shown, mask: [shown * mask], 1)[0]
-    # The whole image is what is seen through a mask of ones, so it is asked about along with the others.
-    whole = torch.arange(len(task), device=image.device)
-    every, draws = torch.cat([image, whole]), torch.cat([draw, torch.zeros_like(whole)])
-    over_noise = task.forwarder.fused(_over_noise)
-
-    def show(rows: Tensor, shown: Tensor, mask: Tensor) -> list[Tensor]:
-        return over_noise(shown, mask, task.seeds[every[rows]], draws[rows], sigma)
-
-    seen, disturbed = _said(task, made, every, show, 2)
-    return seen[: len(image)] + seen[len(image) :][image] - disturbed[: len(image)]
-
-
-def _over_noise(shown: Tensor, mask: Tensor, seeds: Tensor, draws: Tensor, sigma: float) -> list[Tensor]:
-    """Images seen through masks over noise, and whole images with that noise; one pass where it is compiled."""
-    noise = normal_noise(seeds, draws, tuple(shown.shape[1:])).to(shown.dtype) * sigma * (1 - mask)
-    return [shown * mask + noise, shown + noise]
-
-
-def _said(
-    task: Task, made: Masks, image: Tensor, show: Callable[[Tensor, Tensor, Tensor], list[Tensor]], versions: int
-) -> Tensor:
-    """What the model says of the targets of images [K] shown through masks, [versions, K] float32.
+class OverNoise:
+    """Each mask twice: the image seen through it over noise, and the whole image with that noise where it hides.
 
     Args:
-        task: The images.
-        made: Masks; where there are more questions than masks, the others are all ones.
-        image: Which image each question is about.
-        show: From rows [n], images [n, 3, H, W] and masks [n, 1, H, W] to versions of the images.
-        versions: How many it makes.
+        masks: The masks [K].
+        runner: Compiles the noise where it compiles the model.
+        seeds: Of the image of each mask, [K].
+        draws: Which draw of its noise each mask has, [K].
+        sigma: Standard deviation of the noise, in normalized units.
     """
-    forwarder, count = task.forwarder, len(image)
-    at_once = max(1, forwarder.batch_size // versions)
-    found = []
-    for start in range(0, count, at_once):
-        known = min(at_once, count - start)
-        # What is compiled is best called with one shape only, so the last question is repeated there.
-        rows = torch.arange(start, start + (at_once if forwarder.compiled else known), device=image.device)
-        rows = rows.clamp(max=count - 1)
-        mask = task.inputs.new_ones(len(rows), 1, *task.net.size)
-        if start < len(made):
-            some = made.rows(slice(start, min(start + known, len(made))), task.net.size, mask.device)
-            mask[: len(some), 0] = some
-        shown = torch.cat(show(rows, task.inputs[image[rows]], mask))
-        targets = task.targets[image[rows]].repeat(versions)
-        scores = torch.cat(
-            [
-                task.net.scores(forwarder.logits(forwarder.laid_out(forwarder.padded(part)))[: len(part)])
-                for part in shown.split(forwarder.batch_size)
-            ]
-        )
-        found.append(scores.gather(1, targets[:, None]).view(versions, -1)[:, :known])
-    return torch.cat(found, dim=1)
+
+    def __init__(self, masks: Masks, runner: Runner, seeds: Tensor, draws: Tensor, sigma: float) -> None:
+        self.masks, self.runner, self.seeds, self.draws, self.sigma = masks, runner, seeds, draws, sigma
+        self._make = runner.fused(_noise_where_hidden)
+
+    def __len__(self) -> int:
+        return 2 * len(self.masks)
+
+    def rows(self, rows: slice, size: tuple[int, int], device: torch.device) -> Tensor:
+        """Each mask, then one that shows everything; see :class:`suffice.perturb.Masks`."""
+        masks, first = self._masks(rows, size, device)
+        both = torch.stack([masks, torch.ones_like(masks)], dim=1).flatten(0, 1)
+        return both[first : first + rows.stop - rows.start]
+
+    def noise(self, rows: slice, size: tuple[int, int], device: torch.device) -> Tensor:
+        """The noise where each mask hides, for both of its versions; see :class:`suffice.perturb.masks.NoisyMasks`."""
+        masks, first = self._masks(rows, size, device)
+        some = slice(rows.start // 2, rows.start // 2 + len(masks))
+        most = self.runner.batch_size // 2 + 1
+        padded = (self.runner.padded(values, most) for values in (masks, self.seeds[some], self.draws[some]))
+        made = self._make(*padded, self.sigma)[: len(masks)]
+        return made.repeat_interleave(2, dim=0)[first : first + rows.stop - rows.start]
+
+    def _masks(self, rows: slice, size: tuple[int, int], device: torch.device) -> tuple[Tensor, int]:
+        """The masks that some of the questions are about, and where these begin among the versions of both."""
+        some = slice(rows.start // 2, -(-rows.stop // 2))
+        return self.masks.rows(some, size, device), rows.start % 2
 
 
-def _combined(task: Task, made: TokenMasks | RandomMasks, image: Tensor, weights: Tensor, coverage: Coverage) -> Tensor:
-    """Maps [B, H, W] from masks and their weights."""
-    total, seen = made.sums(weights, image, len(task), task.net.size)
-    if coverage == "summed":
-        return total
-    share = seen / torch.bincount(image, minlength=len(task)).clamp(min=1)[:, None, None]
-    return torch.where(share > _UNSEEN, total / share.clamp(min=_UNSEEN), 0)
-
-
-def _check(masks: Any, impact: Any, coverage: Any, representative: Any, threshold: float | None, sigma: float) -> None:
-    for name, value, choices in (
-        ("masks", masks, ("clustered", "all", "random")),
-        ("impact", impact, ("debiased", "plain")),
-        ("coverage", coverage, ("corrected", "summed")),
-        ("representative", representative, ("mean", "stretched")),
-    ):
-        if value not in choices:
-            raise OptionError(f"{name}={value!r}; it can be {', '.join(map(repr, choices))}.")
-    if sigma < 0 or (threshold is not None and not 0 <= threshold < float("inf")):
-        raise OptionError(f"sigma={sigma}, threshold={threshold}; expected 0 or more.")
+def _noise_where_hidden(masks: Tensor, seeds: Tensor, draws: Tensor, sigma: float) -> Tensor:
+    """Noise [K, 3, H, W], the less the more a mask [K, H, W] shows; one pass where it is compiled."""
+    return normal_noise(seeds, draws, (3, *masks.shape[1:])) * sigma * (1 - masks[:, None])

@@ -7,9 +7,8 @@ from functools import reduce
 import torch
 from torch import Tensor
 
-from suffice.attribution.masking.batches import in_batches
-from suffice.attribution.masking.penalty import BilateralVariation, amount, total_variation
-from suffice.attribution.masking.scores import MaskedScores, Path
+from suffice.attribution.igos.penalty import BilateralVariation, amount, total_variation
+from suffice.attribution.igos.scores import MaskedScores, ScorePath
 
 
 def together(deleted: Tensor) -> Tensor:
@@ -30,18 +29,24 @@ class Objective:
     """
 
     def __init__(
-        self, scores: MaskedScores, *, l1: float, l2: float, bilateral: BilateralVariation | None, share: float
+        self,
+        scores: MaskedScores,
+        *,
+        l1: float,
+        l2: float,
+        bilateral: BilateralVariation | None = None,
+        share: float = 1.0,
     ) -> None:
         self.scores, self.l1, self.l2, self.bilateral, self.share = scores, l1, l2, bilateral, share
-        self.forwarder = scores.task.forwarder
+        self.runner = scores.batch.runner
 
-    def losses(self, index: Tensor, deleted: Tensor, path: Path) -> Tensor:
+    def losses(self, index: Tensor, deleted: Tensor, path: ScorePath) -> Tensor:
         """The loss [K] of deletions [K, P, s, s] from images [K]."""
         return self.scores.values(index, deleted, path) + self.penalties(index, deleted)
 
-    def losses_and_gradients(self, index: Tensor, deleted: Tensor, path: Path) -> tuple[Tensor, Tensor]:
+    def losses_and_gradients(self, index: Tensor, deleted: Tensor, path: ScorePath) -> tuple[Tensor, Tensor]:
         """Losses [K] and descent's gradients [K, P, s, s], which are 0 where the model's is not a number."""
-        values, slopes = self.scores.values_and_gradients(index, deleted, path)
+        values, gradients = self.scores.values_and_gradients(index, deleted, path)
 
         def cost(rows: slice) -> tuple[Tensor, Tensor]:
             with torch.enable_grad():
@@ -49,8 +54,8 @@ class Objective:
                 costs = self._penalties(index[rows], leaf)
                 return costs.detach(), torch.autograd.grad(costs.sum(), leaf)[0]
 
-        costs, rises = zip(*in_batches(self.forwarder, len(index), cost), strict=True)
-        gradients = self.share * slopes + torch.cat(rises)
+        costs, rises = zip(*self.runner.run(len(index), cost), strict=True)
+        gradients = self.share * gradients + torch.cat(rises)
         return values + torch.cat(costs), gradients.where(gradients.isfinite(), 0)
 
     def penalties(self, index: Tensor, deleted: Tensor) -> Tensor:
@@ -59,7 +64,7 @@ class Objective:
         def cost(rows: slice) -> Tensor:
             return self._penalties(index[rows], deleted[rows])
 
-        return torch.cat(list(in_batches(self.forwarder, len(index), cost)))
+        return torch.cat(list(self.runner.run(len(index), cost)))
 
     def _penalties(self, index: Tensor, deleted: Tensor) -> Tensor:
         cells = together(deleted)

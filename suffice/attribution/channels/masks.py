@@ -11,7 +11,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from suffice.attribution.clusters import Linkage, agglomerate, precise
+from suffice.attribution.channels.clusters import Linkage, agglomerate, precise
 from suffice.perturb import enlarge
 
 Representative = Literal["mean", "stretched"]
@@ -62,7 +62,7 @@ def token_masks(
         features: [B, C, h, w].
         size: Height and width of the image.
         threshold: Merge channels up to this distance; None for every channel alone.
-        linkage: See :func:`suffice.attribution.clusters.agglomerate`.
+        linkage: See :func:`suffice.attribution.channels.clusters.agglomerate`.
         representative: A cluster's mask is the ``"mean"`` of its members, or their sum ``"stretched"`` to [0, 1].
 
     Returns:

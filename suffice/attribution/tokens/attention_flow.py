@@ -8,19 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
 import torch
 from torch import Tensor, nn
 
-from suffice.attribution.task import Output, Task, at_least_float32
 from suffice.errors import OptionError
+from suffice.options import Range
 from suffice.perturb.baselines import Baseline
+from suffice.perturb.batch import Batch, Output
+from suffice.perturb.runner import at_least_float32
 from suffice.vision import Classifier
 from suffice.vision.anatomy import record
 
 Heads = Literal["mean", "max", "min"]
+Steps = Annotated[int, Range(2)]  # both ends of the way count
 
 # Start layers were chosen for models of this depth.
 PUBLISHED_DEPTH = 12
@@ -28,7 +31,7 @@ IN_WINDOWS = "its blocks do not see all tokens as one sequence, so attention is 
 
 
 @dataclass(frozen=True)
-class Path:
+class TokenPath:
     """Consecutive blocks in which every token can look at every other, and the tokens at both ends.
 
     Attributes:
@@ -41,7 +44,7 @@ class Path:
         grid: Rows and columns of the patch tokens.
 
     Example:
-        >>> path = Path("rollout", "a model", ("b0",), ("b0.attn",), read=(0,), prefix=1, grid=(2, 2))
+        >>> path = TokenPath("rollout", "a model", ("b0",), ("b0.attn",), read=(0,), prefix=1, grid=(2, 2))
         >>> path.start(torch.zeros(3, 5, 5)).tolist()[0]
         [[1.0, 0.0, 0.0, 0.0, 0.0]]
         >>> path.maps(torch.arange(5.0).view(1, 1, 5))
@@ -92,11 +95,11 @@ def why_in_windows(net: Classifier) -> str | None:
     return IN_WINDOWS if blocks and net.anatomy.layout(blocks[-1]).form != "tokens" else None
 
 
-def find_path(task: Task, method: str, start: int = 0, stop: int | None = None, *, pooled: bool = False) -> Path:
+def find_path(batch: Batch, method: str, start: int = 0, stop: int | None = None, *, pooled: bool = False) -> TokenPath:
     """The blocks from ``start`` on, if the model's attention can be followed through them.
 
     Args:
-        task: The images.
+        batch: The images.
         method: Who asks, for messages.
         start: First block, from 0.
         stop: The block after the last; default: to the end.
@@ -106,14 +109,12 @@ def find_path(task: Task, method: str, start: int = 0, stop: int | None = None, 
     Raises:
         OptionError: With the reason.
     """
-    net, anatomy = task.net, task.net.anatomy
+    net, anatomy = batch.net, batch.net.anatomy
     depth = len(anatomy.blocks)
 
     def incompatibility(reason: str) -> OptionError:
         return OptionError(f"{method} does not fit {net.name}: {reason}.")
 
-    if task.forwarder.compiled:
-        raise OptionError(f"{method} reads attention, which compiled models do not show: no compile=.")
     if not anatomy.read_tokens and not pooled:
         raise incompatibility("it starts from a class token, and the head of this model reads none")
     if not 0 <= start < depth:
@@ -130,7 +131,7 @@ def find_path(task: Task, method: str, start: int = 0, stop: int | None = None, 
             "begins after it"
         )
     count = last.prefix + last.grid[0] * last.grid[1]
-    return Path(
+    return TokenPath(
         method=method,
         model=net.name,
         blocks=blocks,
@@ -141,58 +142,43 @@ def find_path(task: Task, method: str, start: int = 0, stop: int | None = None, 
     )
 
 
-def find_block(task: Task, method: str, layer: int) -> Path:
+def find_block(batch: Batch, method: str, layer: int) -> TokenPath:
     """The path through one block alone, counted from 0, or from the end where negative."""
-    depth = len(task.net.anatomy.blocks)
+    depth = len(batch.net.anatomy.blocks)
     if not -depth <= layer < depth:
         raise OptionError(
-            f"layer={layer}; {task.net.name} has {depth} blocks, from 0 to {depth - 1} (or -1 for the last)."
+            f"layer={layer}; {batch.net.name} has {depth} blocks, from 0 to {depth - 1} (or -1 for the last)."
         )
-    return find_path(task, method, layer % depth, layer % depth + 1)
+    return find_path(batch, method, layer % depth, layer % depth + 1)
 
 
-def published_start(task: Task, published: int) -> int:
+def published_start(batch: Batch, published: int) -> int:
     """A start layer that was chosen for 12 blocks; in shallower models, at the same share of the depth."""
-    depth = len(task.net.anatomy.blocks)
+    depth = len(batch.net.anatomy.blocks)
     return published if depth >= PUBLISHED_DEPTH else published * depth // PUBLISHED_DEPTH
 
 
-def in_pieces(task: Task, work: Callable[[Task], Tensor]) -> Tensor:
-    """Maps of a task, no more images at a time than fit the model's batch.
-
-    Args:
-        task: The images.
-        work: From a task with some of the images to their maps.
-    """
-    size = task.forwarder.batch_size
-    if len(task) <= size:
-        return work(task)
-    rows = [slice(start, start + size) for start in range(0, len(task), size)]
-    parts = [replace(task, pixels=task.pixels[r], targets=task.targets[r], ids=task.ids[r]) for r in rows]
-    return torch.cat([work(part) for part in parts])
-
-
-def read_attention(task: Task, path: Path, reduce: Callable[[Tensor], Tensor]) -> list[Tensor]:
+def read_attention(batch: Batch, path: TokenPath, reduce: Callable[[Tensor], Tensor]) -> list[Tensor]:
     """What a function makes of each block's attention, in one forward without gradients.
 
     Attention of all heads and blocks takes more memory than all else, so each is reduced as soon as it is there.
 
     Args:
-        task: The images.
+        batch: The images.
         path: The blocks.
         reduce: From the attention of a block [B, heads, N, N] to what is kept of it.
 
     Returns:
         One tensor a block, from the first to the last.
     """
-    module, dtype = task.forwarder.module, task.forwarder.dtype
+    module = batch.runner.module
     kept: dict[str, Tensor] = {}
     with ExitStack() as stack:
         seen = stack.enter_context(record(module, attention=path.attention))
 
         def reducing(name: str) -> Callable[..., None]:
             def hook(_module: nn.Module, _inputs: Any, _output: Any) -> None:
-                attention = path.checked(seen.attention[name], len(task))
+                attention = path.checked(seen.attention[name], len(batch))
                 kept[name] = reduce(at_least_float32(attention))
                 seen.attention[name] = attention.new_empty(0)  # seen, but not kept
 
@@ -201,30 +187,28 @@ def read_attention(task: Task, path: Path, reduce: Callable[[Tensor], Tensor]) -
         for name in path.attention:
             handle = module.get_submodule(name).register_forward_hook(reducing(name))
             stack.callback(handle.remove)
-        module(task.inputs.to(dtype))
+        batch.runner.logits(batch.inputs)
     return [kept[name] for name in path.attention]
 
 
-def attention_and_gradients(task: Task, path: Path, output: Output) -> list[tuple[Tensor, Tensor]]:
+def attention_and_gradients(batch: Batch, path: TokenPath, output: Output) -> list[tuple[Tensor, Tensor]]:
     """Attention of each block and the gradients there, [B, heads, N, N] each, from the first block to the last.
 
-    One forward, and one way back that ends at the first block's attention.
+    One forward, and one backward pass that ends at the first block's attention.
     """
-    with record(task.forwarder.module, attention=path.attention, gradients=True) as seen:
-        slopes = seen.gradients(task.outputs(task.inputs, output))
-    return [
-        (path.checked(at_least_float32(seen.attention[n].detach()), len(task)), at_least_float32(slopes.attention[n]))
-        for n in path.attention
-    ]
+    with record(batch.runner.module, attention=path.attention, gradients=True) as seen:
+        gradients = seen.gradients(batch.outputs(batch.inputs, output))
+    values = {name: at_least_float32(seen.attention[name].detach()) for name in path.attention}
+    return [(path.checked(values[n], len(batch)), at_least_float32(gradients.attention[n])) for n in path.attention]
 
 
-def integrated_feedback(task: Task, path: Path, steps: int, baseline: Baseline, output: Output) -> Tensor:
+def integrated_feedback(batch: Batch, path: TokenPath, steps: int, baseline: Baseline, output: Output) -> Tensor:
     """Gradients at the last attention, averaged on the way from a baseline, clipped at 0, averaged over heads.
 
     The graph starts at the last attention, so that nothing before it is differentiated or kept.
 
     Args:
-        task: The images.
+        batch: The images.
         path: Whose last block counts.
         steps: Points on the way, both its ends included.
         baseline: Where it begins.
@@ -233,20 +217,18 @@ def integrated_feedback(task: Task, path: Path, steps: int, baseline: Baseline, 
     Returns:
         [B, Q, N], the rows of the tokens that the head reads.
     """
-    if steps < 2:
-        raise OptionError(f"steps={steps}; give 2 or more, as both ends of the way count.")
     last = path.attention[-1]
-    hidden = task.net.normalize(task.baseline(baseline))
+    hidden = batch.net.normalize(batch.baseline(baseline))
     points = torch.linspace(0, 1, steps).to(hidden)
 
-    def along(portion: range) -> Tensor:
-        alpha = points[portion.start : portion.stop, None, None, None, None]
-        inputs = (hidden + alpha * (task.inputs - hidden)).flatten(0, 1)
-        with record(task.forwarder.module, attention=[last], gradients=True) as seen:
-            slopes = seen.gradients(task.outputs(inputs, output))
-        return at_least_float32(path.rows(path.checked(slopes.attention[last], len(inputs))))
+    def along(versions: range) -> Tensor:
+        alpha = points[versions.start : versions.stop, None, None, None, None]
+        inputs = (hidden + alpha * (batch.inputs - hidden)).flatten(0, 1)
+        with record(batch.runner.module, attention=[last], gradients=True) as seen:
+            gradients = seen.gradients(batch.outputs(inputs, output))
+        return at_least_float32(path.rows(path.checked(gradients.attention[last], len(inputs))))
 
-    return task.mean_over(steps, along).relu().mean(dim=1)
+    return batch.mean_over(steps, along).relu().mean(dim=1)
 
 
 def fuse_heads(values: Tensor, heads: Heads) -> Tensor:
@@ -256,13 +238,8 @@ def fuse_heads(values: Tensor, heads: Heads) -> Tensor:
         >>> fuse_heads(torch.tensor([[[1.0, 2.0], [3.0, 0.0]]]), "max")
         tensor([[3., 2.]])
     """
-    if heads == "mean":
-        return values.mean(dim=1)
-    if heads == "max":
-        return values.amax(dim=1)
-    if heads == "min":
-        return values.amin(dim=1)
-    raise OptionError(f"heads={heads!r}; it can be 'mean', 'max' or 'min'.")
+    fuse = {"mean": values.mean, "max": values.amax, "min": values.amin}[heads]
+    return fuse(dim=1)
 
 
 def _by(grid: tuple[int, int]) -> str:

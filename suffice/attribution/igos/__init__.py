@@ -4,8 +4,7 @@ Masks are kept as what they delete, 0 = keep and 1 = delete, the opposite of the
 deleted at all, and floating point numbers are fine beside 0 but coarse beside 1. An image has one plane of cells or
 more, and planes act together by the product of what they keep.
 
-* ``batches``: as many inputs at once as memory allows.
-* ``scores``: what the model says of masked images along a path, and how that changes with the cells.
+* ``scores``: scores of masked images along a path, and how that changes with the cells.
 * ``penalty``: what deletions cost.
 * ``objective``: both together, for many images at once.
 * ``line_search``: how far to go against a gradient.

@@ -6,14 +6,11 @@ image alone, never on those it shares a batch with.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from torch import Tensor
 
-from suffice.attribution.task import Task
 from suffice.errors import OptionError
 from suffice.vision.noise import uniform_noise
 
@@ -44,8 +41,6 @@ def agglomerate(distances: Tensor, threshold: float, linkage: Linkage = "complet
         >>> agglomerate(torch.cdist(places, places)[None], threshold=1.0)
         tensor([[0, 0, 2, 2, 0]])
     """
-    if linkage not in get_args(Linkage):
-        raise OptionError(f"linkage={linkage!r}; it can be {', '.join(map(repr, get_args(Linkage)))}.")
     images, count, _ = distances.shape
     first_of = torch.arange(count, device=distances.device).repeat(images, 1)
     # Clusters still at work stand in slots, in order of their first items.
@@ -125,13 +120,6 @@ def first_samples(seeds: Tensor, available: int, count: int) -> Tensor:
     """The samples at which :func:`k_means` begins, [B, count] int64."""
     chance = uniform_noise(seeds, torch.zeros_like(seeds), (available,))
     return chance.sort(dim=1, stable=True).indices[:, :count]
-
-
-def few_at_a_time(task: Task) -> Iterator[Task]:
-    """The images of a task, so few at a time that what clustering keeps of each is bounded by the batch size."""
-    for rows in torch.arange(len(task)).split(max(1, task.forwarder.batch_size // 8)):
-        part = slice(int(rows[0]), int(rows[-1]) + 1)
-        yield replace(task, pixels=task.pixels[part], targets=task.targets[part], ids=task.ids[part])
 
 
 def precise(device: torch.device) -> torch.dtype:

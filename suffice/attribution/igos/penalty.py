@@ -7,7 +7,6 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from suffice.errors import OptionError
 from suffice.perturb import enlarge
 
 Edges = Literal["gray", "channels", "asymmetric"]
@@ -41,8 +40,6 @@ class BilateralVariation:
     """
 
     def __init__(self, inputs: Tensor, edges: Edges = "gray") -> None:
-        if edges not in ("gray", "channels", "asymmetric"):
-            raise OptionError(f"btv={edges!r}; it can be 'gray', 'channels' or 'asymmetric'.")
         self.size = (inputs.shape[2], inputs.shape[3])
         self.vertical = _smoothness(inputs.diff(dim=2), gray=edges != "channels")
         self.horizontal = _smoothness(inputs.diff(dim=3), gray=edges == "gray")

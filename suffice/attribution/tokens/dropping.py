@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from suffice.errors import AnatomyError
-from suffice.perturb import Forwarder
+from suffice.perturb.runner import Runner
 from suffice.vision.outputs import class_scores
 
 # Nothing after the first block of these depends on where a token is or how many there are.
@@ -46,14 +46,14 @@ def can_drop_tokens(module: nn.Module) -> bool:
 
 
 @contextmanager
-def token_dropping(forwarder: Forwarder, inputs: Tensor) -> Iterator[Ask]:
+def token_dropping(runner: Runner, inputs: Tensor) -> Iterator[Ask]:
     """Ask a model about images of which it sees only some patch tokens.
 
     Patches are embedded once an image. Then the model runs as it always does, except that its first block is given
     the tokens kept instead of all; class, distillation and register tokens always stay. Afterwards it is as before.
 
     Args:
-        forwarder: Its module runs, in its precision but not compiled; see :func:`can_drop_tokens`.
+        runner: Its module runs, in its precision but not compiled; see :func:`can_drop_tokens`.
         inputs: Normalized images, [B, 3, H, W].
 
     Yields:
@@ -63,36 +63,38 @@ def token_dropping(forwarder: Forwarder, inputs: Tensor) -> Iterator[Ask]:
     Example:
         >>> import timm, suffice
         >>> vit, half = timm.create_model("vit_tiny_patch16_224"), (0.5, 0.5, 0.5)
-        >>> forwarder = Forwarder(suffice.Classifier(vit, size=224, mean=half, std=half))
-        >>> with token_dropping(forwarder, torch.rand(1, 3, 224, 224)) as ask:
+        >>> runner = Runner(suffice.Classifier(vit, size=224, mean=half, std=half))
+        >>> with token_dropping(runner, torch.rand(1, 3, 224, 224)) as ask:
         ...     ask(torch.tensor([0]), torch.arange(0, 196, 2)[None]).shape
         torch.Size([1, 1000])
     """
-    anatomy, module = forwarder.net.anatomy, forwarder.module
+    anatomy, module = runner.net.anatomy, runner.module
     swap = _Swap()
     handle = module.get_submodule(anatomy.blocks[0]).register_forward_pre_hook(swap, with_kwargs=True)
     try:
-        with torch.no_grad(), forwarder.net.evaluating():
-            seen = []
-            for part in inputs.to(forwarder.dtype).split(forwarder.batch_size):
-                module(part)
+        with torch.no_grad(), runner.net.evaluating():
+
+            def embedded(rows: slice) -> Tensor:
+                runner.logits(inputs[rows])
                 assert swap.seen is not None
-                seen.append(swap.seen)
-            tokens = torch.cat(seen)
+                return swap.seen
+
+            tokens = torch.cat(list(runner.run(len(inputs), embedded)))
             # What comes before the first block need not run again: one image stands for all.
-            stand_in = inputs[:1].to(forwarder.dtype)
+            stand_in = inputs[:1].to(runner.dtype)
             prefix = torch.arange(anatomy.prefix_tokens, device=tokens.device)
 
             def ask(images: Tensor, kept: Tensor) -> Tensor:
                 chosen = torch.cat([prefix.expand(len(kept), -1), kept + len(prefix)], dim=1)
                 swap.given = tokens[images[:, None], chosen]
+                runner.counters.forwards += len(images)
                 try:
                     logits = class_scores(module(stand_in)).float()
                 finally:
                     swap.given = None
                 if len(logits) != len(images):
                     raise AnatomyError(
-                        f"{forwarder.net.name} was given {len(images)} sets of tokens and put out {len(logits)} rows "
+                        f"{runner.net.name} was given {len(images)} sets of tokens and put out {len(logits)} rows "
                         "of scores, so something besides its blocks looks at the images; its tokens cannot be left out"
                     )
                 return logits

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from suffice.attribution.masking.objective import Objective
-from suffice.attribution.masking.scores import Path
+from suffice.attribution.igos.objective import Objective
+from suffice.attribution.igos.scores import ScorePath
 
 # Each step is a fifth of the one before, and must pay by Armijo's rule until it is this small.
 SHRINK = 0.2
@@ -44,7 +44,7 @@ class LineSearch:
         self.last = step_size
 
     def __call__(
-        self, index: Tensor, deleted: Tensor, losses: Tensor, gradients: Tensor, path: Path
+        self, index: Tensor, deleted: Tensor, losses: Tensor, gradients: Tensor, path: ScorePath
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Take a step.
 
@@ -71,19 +71,19 @@ class LineSearch:
         done, waiting = 0, worth.nonzero()[:, 0]
         while len(waiting):
             questions = len(waiting) * len(self.objective.scores.terms) * path.steps
-            forwarder = self.objective.forwarder
+            runner = self.objective.runner
             # A compiled model takes full batches only, so there more trials cost nothing.
-            most = len(self.ladder) if forwarder.compiled else TRIALS_AT_ONCE
-            at_once = min(max(1, forwarder.batch_size // questions), most, len(self.ladder) - done)
-            place, column = (done + torch.arange(at_once, device=index.device) < worth[waiting, None]).nonzero().T
-            rows = waiting[place]
+            most = len(self.ladder) if runner.compiled else TRIALS_AT_ONCE
+            at_once = min(max(1, runner.batch_size // questions), most, len(self.ladder) - done)
+            row, column = (done + torch.arange(at_once, device=index.device) < worth[waiting, None]).nonzero().T
+            rows = waiting[row]
             rung = order[rows, done + column]
             tried = moved(rows, self.ladder[rung])
             found = self.objective.losses(index[rows], tried, path)
             pays = torch.zeros(len(waiting), at_once, dtype=torch.bool, device=index.device)
-            pays[place, column] = found <= limits[rows, rung]  # never where a loss is NaN
-            first = pays[place].int().argmax(dim=1)
-            chosen = pays[place, column] & (column == first)
+            pays[row, column] = found <= limits[rows, rung]  # never where a loss is NaN
+            first = pays[row].int().argmax(dim=1)
+            chosen = pays[row, column] & (column == first)
             after[rows[chosen]], losses_after[rows[chosen]] = tried[chosen], found[chosen]
             paid[rows[chosen]] = True
             done += at_once

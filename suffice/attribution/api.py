@@ -1,0 +1,170 @@
+"""From a classifier, images and the name of a method to maps."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from suffice.attribution.attribution import Attribution
+from suffice.attribution.method import Method, find_method, list_methods
+from suffice.draw import small_picture
+from suffice.errors import OptionError, SufficeWarning
+from suffice.perturb.batch import Batch
+from suffice.perturb.runner import Precision, Runner
+from suffice.vision import Classifier, open_images
+from suffice.vision.anatomy.preserve import preserved
+from suffice.vision.classifier import Targets, targets_of
+from suffice.vision.stream import OnError, stream
+
+
+def attribute(
+    net: Classifier,
+    images: Any,
+    method: str | Method = "grad-cam",
+    targets: Targets = None,
+    *,
+    seed: int = 0,
+    batch_size: int | Literal["auto"] = "auto",
+    precision: Precision = "fp32",
+    compile: bool = False,
+    runner: Runner | None = None,
+    on_error: OnError = "raise",
+    on_progress: Callable[[int, int], None] | None = None,
+    **options: Any,
+) -> Attribution:
+    """Compute attribution maps of images by a named method.
+
+    Args:
+        net: The classifier.
+        images: Anything that :func:`suffice.open_images` takes.
+        method: Name of the method; :func:`suffice.list_methods` lists them.
+        targets: The classes to explain: None (the predicted one), an index or label for all, or one per image.
+        seed: Seed of everything random; each image's own randomness depends on it and on the image alone.
+        batch_size: Inputs per forward, which bounds memory; halved when memory runs out.
+        precision: Of the model: ``"fp32"``, ``"tf32"``, ``"bf16"`` or ``"fp16"``, see :class:`suffice.Runner`. Methods
+            that propagate relevance take fp32 only. Gradients of small scores can be too small for fp16.
+        compile: Compile the model, for methods that do not look inside it; worth it for long work on a GPU.
+        runner: A :class:`suffice.Runner` of this model instead of the three, so that it is compiled or converted once
+            for many calls; it chooses the variant that the method needs.
+        on_error: ``"raise"`` the error of an image that cannot be read, or ``"skip"`` it and record it.
+        on_progress: Called with (images done, images in all).
+        **options: Options of the method.
+
+    Returns:
+        Maps, one an image, high = important, on the device of ``images`` where they are a tensor, else on the CPU.
+
+    Raises:
+        OptionError: The method does not fit the model, or an option is wrong; the message says what fits.
+
+    Example:
+        >>> from suffice.testing import WeightedSum
+        >>> oracle = WeightedSum({5: 1.0, 6: 1.0}, threshold=1.0, grid=4, link="smooth")  # looks at cells 5 and 6
+        >>> found = attribute(oracle.classifier(32), oracle.image(32), "gradient", targets=1)
+        >>> found.maps.shape, found.targets
+        (torch.Size([1, 32, 32]), tensor([1]))
+    """
+    chosen = find_method(method)
+    chosen.check(options)
+    _check_fit(chosen, net)
+    if runner is None:
+        _check_arithmetic(chosen, precision, compile)
+        runner = Runner(net, batch_size=batch_size, precision=precision, compile=compile)
+    runner = runner.variant(chosen.work)
+    opened = open_images(images.detach() if isinstance(images, Tensor) else images)
+    targets_of(targets, (), len(opened))  # a wrong number of them is said at once
+    batches = stream(opened, net.geometry, batch_size=runner.batch_size, on_error=on_error)
+    maps, classes, confidences, pictures, rows = [], [], [], [], []
+    # Preserved here too, so that it need not be done for every batch.
+    with torch.inference_mode(False), torch.no_grad(), preserved(net.module, frozen=True):
+        for decoded in batches:
+            index = decoded.index.tolist()
+            pixels = decoded.pixels.to(net.device)
+            # By the model as it is, so that the class explained does not depend on the precision.
+            scores = torch.cat(list(runner.run(len(pixels), lambda some, pixels=pixels: net(pixels[some]))))
+            wanted = net.targets(targets_of(targets, index, len(opened)), scores)
+            ids = [opened[i].id for i in index]
+            batch = Batch(net, pixels, wanted, ids, seed, runner, decoded.index, len(opened))
+            maps.append(explain(batch, chosen, **options))
+            classes.append(wanted)
+            confidences.append(scores.gather(1, wanted[:, None])[:, 0])
+            pictures.append(small_picture(pixels))
+            rows += index
+            if on_progress is not None:
+                on_progress(rows[-1] + 1, len(opened))
+    if not maps:
+        raise OptionError("None of the images could be read.")
+    where = images.device if isinstance(images, Tensor) else torch.device("cpu")
+    all_maps, all_classes, all_confidences = (torch.cat(part).to(where) for part in (maps, classes, confidences))
+    return Attribution(
+        maps=all_maps,
+        targets=all_classes,
+        confidences=all_confidences,
+        settings={
+            "method": chosen.name,
+            "options": {**chosen.options, **options},
+            "seed": seed,
+            "model": net.name,
+            "score": net.score,
+            "size": list(net.size),
+        },
+        names=[opened[i].name for i in rows],
+        ids=[opened[i].id for i in rows],
+        labels=[net.labels[t] if net.labels else str(t) for t in all_classes.tolist()],
+        pictures=torch.cat(pictures),
+        skipped=tuple(batches.skipped),
+    )
+
+
+def explain(batch: Batch, method: str | Method, **options: Any) -> Tensor:
+    """Compute maps of a batch, as many images at once as fit.
+
+    Args:
+        batch: The images; its runner is taken in the variant that the method needs.
+        method: The method, or its name.
+        **options: Of the method.
+
+    Returns:
+        [B, h, w] float32, finite.
+    """
+    chosen = find_method(method)
+    runner = batch.runner = batch.runner.variant(chosen.work)
+    # Also under inference_mode, whose tensors could not be part of a gradient.
+    with ExitStack() as stack, torch.inference_mode(False), torch.no_grad():
+        stack.enter_context(preserved(batch.net.module, frozen=True))
+        if "gradients" in chosen.needs:
+            stack.enter_context(runner.arithmetic())  # other methods ask the model through the runner alone
+        parts = runner.run(len(batch), lambda rows: chosen.function(batch[rows], **options), cost=chosen.cost)
+        maps = torch.cat(list(parts))
+    if maps.dim() != 3 or len(maps) != len(batch):
+        raise OptionError(f"{chosen.name} returned {list(maps.shape)}; expected maps [{len(batch)}, h, w].")
+    broken = ~maps.isfinite().flatten(1).all(dim=1)
+    if broken.any():
+        warnings.warn(
+            f"{chosen.name} found values that are not finite numbers in {int(broken.sum())} of {len(maps)} images; "
+            "they are set to 0.",
+            SufficeWarning,
+            stacklevel=3,
+        )
+    return torch.nan_to_num(maps.detach().float(), nan=0.0, posinf=0.0, neginf=0.0)
+
+
+def _check_fit(method: Method, net: Classifier) -> None:
+    reason = method.incompatibility(net)
+    if reason is not None:
+        fitting = ", ".join(list_methods(net=net))
+        raise OptionError(f"{method.name} does not fit {net.name}: {reason}. These fit: {fitting}.")
+
+
+def _check_arithmetic(method: Method, precision: Precision, compile: bool) -> None:
+    """What was asked for and cannot be is an error; a runner that is shared by many methods adapts to each instead."""
+    if compile and method.work not in ("scores", "gradients"):
+        raise OptionError(f"{method.name} looks inside the model, which a compiled one does not allow: no compile=.")
+    if precision != "fp32" and method.work == "relevance":
+        raise OptionError(
+            f"{method.name} divides by sums near 0, which lower precision cannot tell from it; write precision='fp32'."
+        )

@@ -1,0 +1,1 @@
+"""What methods share that make masks of feature channels: clustering, and masks on the grid of the channels."""

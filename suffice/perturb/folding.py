@@ -1,0 +1,126 @@
+"""Batch normalization folded into the convolutions that feed it.
+
+In evaluation mode it scales and shifts each channel by fixed numbers, so that a convolution with other weights computes
+both at once, exact to rounding. Which convolutions these are is seen in one forward pass: a normalization must receive
+the very tensor that a convolution put out, and nothing else may read that tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.fusion import fuse_conv_bn_weights
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from suffice.vision.anatomy.preserve import preserved
+
+Pairs = list[tuple[str, str]]
+
+
+def foldable(module: nn.Module, inputs: Tensor) -> Pairs:
+    """Names of convolutions and the batch normalizations that can be folded into them.
+
+    Args:
+        module: A model; it is run once in evaluation mode and left as it was.
+        inputs: What it is run on, such as one image of noise.
+
+    Example:
+        >>> foldable(nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU()), torch.rand(1, 3, 8, 8))
+        [('0', '1')]
+    """
+    convolutions = {name: part for name, part in module.named_modules() if _plain(part) and _is_convolution(part)}
+    norms = {name: part for name, part in module.named_modules() if _plain(part) and _is_batch_norm(part)}
+    if not convolutions or not norms:
+        return []
+    made: list[tuple[str, Tensor]] = []
+    read: list[tuple[str, Tensor]] = []
+
+    def note_output(name: str) -> Callable[..., None]:
+        def hook(_module: nn.Module, _inputs: Any, output: Tensor) -> None:
+            made.append((name, output))
+            uses.counts[id(output)] = 0
+
+        return hook
+
+    def note_input(name: str) -> Callable[..., None]:
+        def hook(_module: nn.Module, args: tuple[Any, ...]) -> None:
+            read.append((name, args[0]))
+
+        return hook
+
+    uses = _Uses()
+    with preserved(module), torch.no_grad(), uses:
+        for name, part in convolutions.items():
+            part.register_forward_hook(note_output(name))
+        for name, part in norms.items():
+            part.register_forward_pre_hook(note_input(name))
+        module(inputs)
+    once = {name for name, _ in made if sum(name == other for other, _ in made) == 1}
+    by_output = {id(tensor): name for name, tensor in made if name in once and uses.counts[id(tensor)] == 1}
+    calls = [name for name, _ in read]
+    return [(by_output[id(t)], name) for name, t in read if id(t) in by_output and calls.count(name) == 1]
+
+
+def fold(module: nn.Module, pairs: Pairs) -> None:
+    """Fold batch normalizations into convolutions, in place; their own place is then empty.
+
+    Args:
+        module: A copy of the model that :func:`foldable` looked at, in the precision in which to fold.
+        pairs: What it found.
+    """
+    for convolution_name, norm_name in pairs:
+        convolution: Any = module.get_submodule(convolution_name)
+        norm: Any = module.get_submodule(norm_name)
+        convolution.weight, convolution.bias = fuse_conv_bn_weights(
+            convolution.weight,
+            convolution.bias,
+            norm.running_mean,
+            norm.running_var,
+            norm.eps,
+            norm.weight,
+            norm.bias,
+            transpose=isinstance(convolution, nn.ConvTranspose2d),
+        )
+        parent, _, name = norm_name.rpartition(".")
+        # timm's normalizations may have an activation of their own, which stays.
+        rest = [getattr(norm, part) for part in ("drop", "act") if isinstance(getattr(norm, part, None), nn.Module)]
+        setattr(module.get_submodule(parent), name, nn.Sequential(*rest) if rest else nn.Identity())
+
+
+class _Uses(TorchDispatchMode):
+    """Counts how often tensors are read by an operation."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.counts: dict[int, int] = {}
+
+    def __torch_dispatch__(
+        self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        for value in tree_leaves((args, kwargs)):
+            if isinstance(value, Tensor) and id(value) in self.counts:
+                self.counts[id(value)] += 1
+        return function(*args, **(kwargs or {}))
+
+
+def _plain(part: nn.Module) -> bool:
+    """Whether nobody watches a module, who would miss what folding takes away."""
+    return not (part._forward_hooks or part._forward_pre_hooks or part._backward_hooks)
+
+
+def _is_convolution(part: nn.Module) -> bool:
+    # Just these: others may do something to their weights first, such as standardizing them.
+    return type(part) in (nn.Conv2d, nn.ConvTranspose2d) or _is_of_timm(part, "Conv2dSame")
+
+
+def _is_batch_norm(part: nn.Module) -> bool:
+    known = type(part) is nn.BatchNorm2d or _is_of_timm(part, "BatchNormAct2d")
+    return known and getattr(part, "running_mean", None) is not None
+
+
+def _is_of_timm(part: nn.Module, name: str) -> bool:
+    return type(part).__name__ == name and type(part).__module__.startswith("timm.")

@@ -1,0 +1,340 @@
+"""The runner: the one way to put inputs through a model.
+
+Everything asks a model one of three things: scores of many inputs, gradients, or what happened inside. The care that
+all of them need is taken here once: precision, memory layout, compilation, folded batch normalization, full batches of
+one shape, and fewer inputs at once when memory runs out.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import types
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+from weakref import WeakSet
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from suffice.errors import OptionError
+from suffice.options import Count, check_options
+from suffice.perturb.folding import fold, foldable
+from suffice.vision.anatomy.preserve import preserved
+from suffice.vision.batching import BatchLoop
+from suffice.vision.classifier import Classifier
+from suffice.vision.outputs import class_scores
+
+T = TypeVar("T")
+Precision = Literal["fp32", "tf32", "bf16", "fp16"]
+Work = Literal["scores", "inside", "gradients", "gradients inside", "relevance"]
+
+DTYPES = {"fp32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+AUTO_BATCH = {"cuda": 512, "cpu": 32}
+# Forwards with gradients keep their activations, so fewer fit than without.
+AUTO_GRADIENT_BATCH = {"cuda": 128, "cpu": 16}
+# Models that were seen not to work with channels-last inputs. Many a network of one's own flattens its maps with
+# ``view``, which only the usual layout allows.
+_CONTIGUOUS_ONLY: WeakSet[nn.Module] = WeakSet()
+_numbers = itertools.count()
+
+
+@dataclass
+class Counters:
+    """What a runner did; the basis of every benchmark.
+
+    Attributes:
+        questions: Masked images that probes were asked about.
+        remembered: Of these, answered without asking the model: known from before, or asked twice at once.
+        forwards: Inputs put through the model.
+        backwards: Of these, with a backward pass.
+        seconds: Time that probes took to answer.
+    """
+
+    questions: int = 0
+    remembered: int = 0
+    forwards: int = 0
+    backwards: int = 0
+    seconds: float = 0.0
+
+    @property
+    def forwards_per_second(self) -> float:
+        """Inputs per second of answering."""
+        return self.forwards / self.seconds if self.seconds else 0.0
+
+
+class Runner:
+    """Puts inputs through a model, in the chosen precision, memory layout and compilation.
+
+    The classifier's own module is never changed. Where another precision or layout is asked for, or batch normalization
+    can be folded, the runner works on a copy, made once, of the weights as they are then.
+
+    Different work needs different variants of a model; :meth:`variant` gives each, made once:
+
+    * ``"scores"``: forwards alone. Whatever is fastest: all that was asked for, and batch normalization folded into
+      convolutions.
+    * ``"inside"``: forwards of which something inside is read or replaced. Neither compiled nor folded.
+    * ``"gradients"``: gradients with respect to inputs. Folded where the model is copied anyway.
+    * ``"gradients inside"``: gradients at layers or attention. Neither compiled nor folded, and never a copy in fp32.
+    * ``"relevance"``: relevance by rules, which divide by sums near 0: the module as it is, in fp32.
+
+    Args:
+        net: The classifier.
+        batch_size: Inputs per forward, or ``"auto"``. Halved, with one warning, when memory runs out.
+        precision: ``"fp32"``, ``"bf16"`` or ``"fp16"`` for the model; logits are always returned in fp32. ``"tf32"``
+            keeps all numbers in fp32 and lets the GPU round them to 10 bits inside matrix products, which is faster.
+        compile: Compile the model with ``torch.compile``, for just one shape: incomplete batches are padded.
+        fold: Fold batch normalization into convolutions.
+        channels_last: Memory layout; ``"auto"`` chooses it for models with convolutions beyond the first layer, which
+            run faster with it on GPUs and CPUs. A model whose first forward shows that it cannot work with it gets the
+            usual layout, whatever is asked for.
+        counters: Count here, rather than anew.
+
+    Attributes:
+        work: What this variant is for.
+        module: The module that runs.
+        dtype: Of the inputs it wants.
+        compiled: Whether it is compiled.
+        counters: What went through it and the other variants.
+
+    Example:
+        >>> from suffice.testing import AnyOf
+        >>> runner = Runner(AnyOf([(5,)], grid=4).classifier(32), batch_size=2)
+        >>> runner.scores(torch.rand(5, 3, 32, 32)).shape
+        torch.Size([5, 2])
+        >>> runner.counters.forwards
+        5
+    """
+
+    def __init__(
+        self,
+        net: Classifier,
+        *,
+        batch_size: Count | Literal["auto"] = "auto",
+        precision: Precision = "fp32",
+        compile: bool = False,
+        fold: bool = True,
+        channels_last: bool | Literal["auto"] = "auto",
+        counters: Counters | None = None,
+    ) -> None:
+        check_options({"batch_size": batch_size, "precision": precision}, Runner.__init__)
+        self.net, self.device, self.work = net, net.device, "scores"
+        self.precision, self.counters = precision, counters or Counters()
+        self._asked = (batch_size, compile, fold, channels_last)
+        self._variants: dict[str, Runner] = {"scores": self}
+        self._prepare()
+
+    def variant(self, work: Work) -> Runner:
+        """The runner for a kind of work on the same model; made when first asked for."""
+        if work not in self._variants:
+            made = copy.copy(self)
+            made.work = work
+            if work == "relevance":
+                made.precision = "fp32"
+            made._prepare()
+            self._variants[work] = made
+        return self._variants[work]
+
+    @property
+    def batch_size(self) -> int:
+        """How many inputs go through the model at once."""
+        return self._loop.size
+
+    def run(self, count: int, work: Callable[[slice], T], *, cost: int = 1) -> Iterator[T]:
+        """The one loop: results of all rows, as many at once as fit; where memory runs out, fewer.
+
+        Args:
+            count: How many rows there are.
+            work: From some of the rows to their result.
+            cost: How many inputs a row takes.
+
+        Yields:
+            The results, in the order of the rows.
+        """
+        return self._loop.run(count, work, cost=cost)
+
+    def scores(self, pixels: Tensor) -> Tensor:
+        """Scores [K, classes], float32, of any number of images [K, 3, H, W] in [0, 1]."""
+
+        def some(rows: slice) -> Tensor:
+            return self.net.scores(self.logits(self.net.normalize(pixels[rows].to(self.device))))
+
+        return torch.cat(list(self.run(len(pixels), some)))
+
+    @torch.no_grad()
+    def logits(self, inputs: Tensor) -> Tensor:
+        """Logits of inputs that fit one batch.
+
+        Args:
+            inputs: Normalized, [B, 3, H, W], with B up to the batch size.
+
+        Returns:
+            [B, classes] float32.
+        """
+        self.counters.forwards += len(inputs)
+        with self.net.evaluating(), self.arithmetic():
+            return self._through(self._forward, inputs).float()
+
+    def logits_with_graph(self, inputs: Tensor) -> Tensor:
+        """The same as part of the graph where gradients are on, for a module in evaluation mode.
+
+        Args:
+            inputs: Normalized, [B, 3, H, W], with B up to the batch size where the model is compiled.
+
+        Returns:
+            [B, classes] float32, or float64 of a module in float64.
+        """
+        self.counters.forwards += len(inputs)
+        run = self._forward_with_graph if torch.is_grad_enabled() else self._forward
+        logits = self._through(run, inputs)
+        if logits.requires_grad:
+            logits.register_hook(self._count_backward)
+        return logits
+
+    @contextmanager
+    def arithmetic(self) -> Iterator[None]:
+        """Within it, matrix products are as exact as asked for; afterwards as before."""
+        if self.precision != "tf32":
+            yield
+            return
+        before = torch.get_float32_matmul_precision()
+        torch.set_float32_matmul_precision("high")
+        try:
+            yield
+        finally:
+            torch.set_float32_matmul_precision(before)
+
+    def fused(self, function: Callable[..., T]) -> Callable[..., T]:
+        """A function, compiled once where the model is; call it in one gradient mode, with full batches (`padded`)."""
+        if not self.compiled:
+            return function
+        if function not in self._fused:
+            self._fused[function] = torch.compile(_with_own_code(function), dynamic=False)
+        return self._fused[function]
+
+    def padded(self, rows: Tensor, size: int | None = None) -> Tensor:
+        """The rows of an incomplete batch, the last repeated until it is full where the model is compiled."""
+        missing = (size or self.batch_size) - len(rows) if self.compiled else 0
+        return torch.cat([rows, rows[-1:].expand(missing, *rows.shape[1:])]) if missing > 0 else rows
+
+    @property
+    def contiguous_only(self) -> bool:
+        """Whether the model was seen not to work with channels-last inputs; then it gets contiguous ones."""
+        return self.net.module in _CONTIGUOUS_ONLY
+
+    def _prepare(self) -> None:
+        """Make everything that depends on the kind of work."""
+        batch_size, compile, fold, channels_last = self._asked
+        inside, gradients = "inside" in self.work or self.work == "relevance", "gradients" in self.work
+        auto = AUTO_GRADIENT_BATCH if gradients else AUTO_BATCH
+        self._loop = BatchLoop(auto.get(self.device.type, 128) if batch_size == "auto" else batch_size, self.device)
+        self.compiled = compile and not inside
+        # A module in fp32 is used in the precision of its own weights.
+        self.dtype = self.net.dtype if DTYPES[self.precision] == torch.float32 else DTYPES[self.precision]
+        wanted = _wants_channels_last(self.net) if channels_last == "auto" else channels_last
+        keeps_weights = gradients and not self.compiled and self.dtype == self.net.dtype
+        if self.work == "relevance":  # it goes back through the layout that models have
+            wanted, keeps_weights = False, True
+        elif self.work == "gradients" and keeps_weights and self.device.type == "cuda":
+            wanted = False  # the backward pass through convolutions is slower with it there
+        self.channels_last = wanted
+        self.module = self.net.module
+        if not keeps_weights:
+            self.module = self._adapted(fold and not inside)
+        module = self.module
+
+        def forward(inputs: Tensor) -> Tensor:
+            return at_least_float32(class_scores(module(inputs)))
+
+        # In a function of its own each: what is compiled holds for one gradient mode.
+        self._fused: dict[Callable[..., object], Callable[..., object]] = {}
+        self._forward, self._forward_with_graph = self.fused(forward), self.fused(_with_own_code(forward))
+
+    def _adapted(self, fold_norms: bool) -> nn.Module:
+        """The module in the chosen precision and layout; a copy where that changes anything."""
+        net = self.net
+        pairs = []
+        if fold_norms:
+            noise = torch.rand(1, 3, *net.size, generator=torch.Generator().manual_seed(0))
+            pairs = foldable(net.module, net.normalize(noise.to(self.device)))
+        if not (pairs or self.channels_last or self.dtype != net.dtype):
+            return net.module
+        with preserved(net.module):
+            # A network that caches what it computed, as LeViT does, lets go of it here and can be copied.
+            net.module.eval()
+            copied = copy.deepcopy(net.module)
+        with torch.no_grad():
+            if pairs:
+                fold(copied.to(torch.promote_types(net.dtype, torch.float32)), pairs)
+            if pairs or self.dtype != net.dtype:
+                copied = _in_precision(copied, self.dtype)
+        layout = torch.channels_last if self.channels_last else torch.preserve_format
+        return copied.to(memory_format=layout).eval().requires_grad_(False)
+
+    def _through(self, run: Callable[[Tensor], Tensor], inputs: Tensor) -> Tensor:
+        count = len(inputs)
+        inputs = self.padded(inputs).to(self.dtype)
+        if self.channels_last and not self.contiguous_only:
+            try:
+                return run(inputs.contiguous(memory_format=torch.channels_last))[:count]
+            except RuntimeError as error:
+                if "view size is not compatible" not in str(error):
+                    raise
+            _CONTIGUOUS_ONLY.add(self.net.module)
+        if self.contiguous_only:
+            if self.module is not self.net.module:
+                self.module.to(memory_format=torch.contiguous_format)
+            inputs = inputs.contiguous()
+        return run(inputs)[:count]
+
+    def _count_backward(self, gradient: Tensor) -> None:
+        self.counters.backwards += len(gradient)
+
+
+def at_least_float32(values: Tensor) -> Tensor:
+    """Values of a model in half precision as float32, so that sums over them are exact enough; others as they are."""
+    return values.to(torch.promote_types(values.dtype, torch.float32))
+
+
+def _with_own_code(function: Callable[..., T]) -> Callable[..., T]:
+    """The same function with a code object of its own.
+
+    What is compiled is remembered by code object, up to a small number of versions each; with one code for all models,
+    the ninth would run uncompiled.
+    """
+    code = function.__code__
+    code = code.replace(co_name=f"{code.co_name}_{next(_numbers)}")
+    made = types.FunctionType(code, function.__globals__, code.co_name, function.__defaults__, function.__closure__)
+    made.__kwdefaults__ = function.__kwdefaults__
+    return made
+
+
+def _in_precision(module: nn.Module, dtype: torch.dtype) -> nn.Module:
+    """A module with its numbers in another precision, those of batch normalization as they are.
+
+    Variances cost nothing to keep, lose most by rounding, and can exceed what fp16 holds.
+    """
+    kept = {
+        name: {key: value.detach().clone() for key, value in part.state_dict(keep_vars=True).items()}
+        for name, part in module.named_modules()
+        if isinstance(part, _BatchNorm)
+    }
+    finite = {name: bool(value.isfinite().all()) for name, value in module.state_dict(keep_vars=True).items()}
+    module = module.to(dtype=dtype)
+    for name, numbers in kept.items():
+        for key, value in numbers.items():
+            getattr(module.get_submodule(name), key).data = value
+    for name, value in module.state_dict(keep_vars=True).items():
+        if finite[name] and not value.isfinite().all():
+            raise OptionError(f"{name} of the model has numbers too large for {dtype}; use precision='bf16' or 'fp32'.")
+    return module
+
+
+def _wants_channels_last(net: Classifier) -> bool:
+    """Whether a model has convolutions enough to profit, beyond the one that cuts patches."""
+    if net.device.type not in ("cuda", "cpu") or net.module in _CONTIGUOUS_ONLY:
+        return False
+    return sum(isinstance(part, nn.Conv2d) for part in net.module.modules()) > 1
