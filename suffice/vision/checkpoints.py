@@ -54,13 +54,13 @@ def load_checkpoint(module: nn.Module, path: str | Path) -> None:
         CheckpointError: The weights do not fit; the message names missing and unexpected keys and wrong shapes.
     """
     wanted = module.state_dict()
-    found = _without_prefix(read_state_dict(path), wanted)
-    missing = [k for k in wanted if k not in found and not k.endswith(HARMLESS)]
-    unexpected = [k for k in found if k not in wanted and not k.endswith(HARMLESS)]
+    given = _without_prefix(read_state_dict(path), wanted)
+    missing = [k for k in wanted if k not in given and not k.endswith(HARMLESS)]
+    unexpected = [k for k in given if k not in wanted and not k.endswith(HARMLESS)]
     wrong = [
-        f"{k}: checkpoint {list(found[k].shape)}, model {list(wanted[k].shape)}"
+        f"{k}: checkpoint {list(given[k].shape)}, model {list(wanted[k].shape)}"
         for k in wanted
-        if k in found and found[k].shape != wanted[k].shape
+        if k in given and given[k].shape != wanted[k].shape
     ]
     if missing or unexpected or wrong:
         parts = [f"The checkpoint {path} does not fit {type(module).__name__}."]
@@ -68,7 +68,7 @@ def load_checkpoint(module: nn.Module, path: str | Path) -> None:
         parts += [f"Unexpected in the checkpoint: {_some(unexpected)}."] if unexpected else []
         parts += [f"Other shape: {_some(wrong)}. For another number of classes write num_classes=."] if wrong else []
         raise CheckpointError("\n  ".join(parts))
-    module.load_state_dict({k: v for k, v in found.items() if k in wanted}, strict=False)
+    module.load_state_dict({k: v for k, v in given.items() if k in wanted}, strict=False)
 
 
 def _read(path: Path) -> Any:

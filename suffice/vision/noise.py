@@ -8,12 +8,9 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-# The increment and the finalizer of the SplitMix64 generator, as signed numbers.
-_INCREMENT = 0x9E3779B97F4A7C15 - (1 << 64)
-_FINALizER = (
-    (30, 0xBF58476D1CE4E5B9 - (1 << 64)),
-    (27, 0x94D049BB133111EB - (1 << 64)),
-)
+# The increment of the SplitMix64 generator, and the factors of its finalizer.
+INCREMENT = 0x9E3779B97F4A7C15
+FACTORS = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 _24_BITS = (1 << 24) - 1
 
 
@@ -69,7 +66,7 @@ def normal_noise(seeds: Tensor, draws: Tensor, shape: tuple[int, ...]) -> Tensor
     count = math.prod(shape)
     bits = _random_bits(seeds, draws, -(-count // 2))
     # Box and Muller: two uniform numbers are the radius and the angle of two normal ones. The radius needs one above 0.
-    radius = _shifted(bits, 40).add_(1).float().mul_(2**-24).log_().mul_(-2).sqrt_()
+    radius = shifted(bits, 40).add_(1).float().mul_(2**-24).log_().mul_(-2).sqrt_()
     angle = (bits >> 8).bitwise_and_(_24_BITS).float().mul_(2 * math.pi * 2**-24)
     both = torch.cat([radius * angle.cos(), radius * angle.sin()], dim=1)
     return both[:, :count].reshape(-1, *shape)
@@ -92,20 +89,45 @@ def uniform_noise(seeds: Tensor, draws: Tensor, shape: tuple[int, ...]) -> Tenso
         True
     """
     bits = _random_bits(seeds, draws, math.prod(shape))
-    return _shifted(bits, 40).float().mul_(2**-24).reshape(-1, *shape)
+    return shifted(bits, 40).float().mul_(2**-24).reshape(-1, *shape)
 
 
 def _random_bits(seeds: Tensor, draws: Tensor, count: int) -> Tensor:
     """64 random bits for each of ``count`` positions in each draw, [B, count] int64."""
     position = draws[:, None] * count + torch.arange(1, count + 1, device=seeds.device)
-    bits = position.mul_(_INCREMENT).add_(seeds[:, None])
-    for shift, factor in _FINALizER:
-        bits ^= _shifted(bits, shift)
-        bits *= factor
-    bits ^= _shifted(bits, 31)
-    return bits
+    return scramble_(position.mul_(as_int64(INCREMENT)).add_(seeds[:, None]))
 
 
-def _shifted(bits: Tensor, by: int) -> Tensor:
-    """Bits shifted right with zeros coming in, where int64 would bring in copies of the sign."""
-    return (bits >> by).bitwise_and_((1 << (64 - by)) - 1)
+def scramble_(words: Tensor) -> Tensor:
+    """Scatter 64-bit words in place, so that any change of one changes about half of its bits (SplitMix64's finalizer).
+
+    Args:
+        words: int64, any shape.
+
+    Returns:
+        The same tensor; a permutation of all words.
+
+    Example:
+        >>> scramble_(torch.tensor([0, 1])).tolist()
+        [0, 6238072747940578789]
+    """
+    for shift, factor in zip((30, 27), FACTORS, strict=True):
+        words ^= shifted(words, shift)
+        words *= as_int64(factor)
+    words ^= shifted(words, 31)
+    return words
+
+
+def shifted(words: Tensor, by: int) -> Tensor:
+    """Words shifted right with zeros coming in, where int64 would bring in copies of the sign."""
+    return (words >> by).bitwise_and_((1 << (64 - by)) - 1)
+
+
+def as_int64(word: int) -> int:
+    """The lowest 64 bits of a number, as torch's int64 writes them.
+
+    Example:
+        >>> as_int64(2**64 - 1), as_int64(2**64 + 5)
+        (-1, 5)
+    """
+    return (word + (1 << 63)) % (1 << 64) - (1 << 63)

@@ -31,14 +31,14 @@ def class_scores(output: Any) -> Tensor:
         >>> class_scores({"loss": torch.tensor(0.0), "logits": torch.zeros(2, 10)}).shape
         torch.Size([2, 10])
     """
-    found = _find(output)
-    if found is None:
+    scores = _find(output)
+    if scores is None:
         raise OutputError(
             f"The model returned {_describe(output)}. Expected class scores as a tensor [N, classes], or a tuple, "
             f"dict or ModelOutput that holds one (under a name such as {', '.join(NAMES[:3])}). Wrap the model in a "
             "module whose forward returns them."
         )
-    return found
+    return scores
 
 
 def _find(output: Any) -> Tensor | None:

@@ -113,7 +113,7 @@ def _convnext(kernel: int, norm: Norm) -> Maker:
             depths=(2, 3, 0, 0),
             dims=(64, 128, 128, 128),
             ls_init_value=0.1,
-            **convnext_arguments(kernel, norm, _GROUPS),
+            **convnext_arguments(kernel, norm=norm, groups=_GROUPS),
         )
         module.prune_intermediate_layers([1], prune_head=False)
         return module
@@ -135,7 +135,7 @@ def _swin(window: int | None, norm: Norm) -> Maker:
             depths=(2, 2),
             num_heads=(2, 4),
             # 7 for 56 pixels, as for 224: four windows, then one.
-            **swin_arguments(window or size // 8, norm, _GROUPS, drop_path_rate=0.0),
+            **swin_arguments(window or size // 8, norm=norm, groups=_GROUPS, drop_path_rate=0.0),
         )
 
     return make

@@ -12,7 +12,23 @@ from typing import Any
 from torch import Tensor, nn
 
 
-class TokenBatchNorm(nn.Module):
+class TokenNorm(nn.Module):
+    """One of torch's layers inside, as :attr:`norm`, whose factors and offsets are its own."""
+
+    norm: nn.BatchNorm1d | nn.GroupNorm
+
+    @property
+    def weight(self) -> Tensor:
+        """The factor of each channel [C]; timm reads device and number format of a block from it."""
+        return self.norm.weight
+
+    @property
+    def bias(self) -> Tensor:
+        """The offset of each channel [C]."""
+        return self.norm.bias
+
+
+class TokenBatchNorm(TokenNorm):
     """Normalizes each channel by its statistics over the batch and all positions; by running ones in evaluation.
 
     Args:
@@ -30,22 +46,12 @@ class TokenBatchNorm(nn.Module):
         super().__init__()
         self.norm = nn.BatchNorm1d(channels, **options)
 
-    @property
-    def weight(self) -> Tensor:
-        """The factor of each channel [C]; timm reads device and number format of a block from it."""
-        return self.norm.weight
-
-    @property
-    def bias(self) -> Tensor:
-        """The offset of each channel [C]."""
-        return self.norm.bias
-
     def forward(self, tokens: Tensor) -> Tensor:
         """Normalized tokens, of the same shape [N, …, C]."""
         return self.norm(tokens.flatten(0, -2)).reshape(tokens.shape)
 
 
-class TokenGroupNorm(nn.Module):
+class TokenGroupNorm(TokenNorm):
     """Normalizes each image by itself: every group of channels over the group and all positions.
 
     Args:
@@ -63,16 +69,6 @@ class TokenGroupNorm(nn.Module):
     def __init__(self, channels: int, groups: int = 32, **options: Any) -> None:
         super().__init__()
         self.norm = nn.GroupNorm(groups, channels, **options)
-
-    @property
-    def weight(self) -> Tensor:
-        """The factor of each channel [C]; timm reads device and number format of a block from it."""
-        return self.norm.weight
-
-    @property
-    def bias(self) -> Tensor:
-        """The offset of each channel [C]."""
-        return self.norm.bias
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Normalized tokens, of the same shape [N, …, C]."""

@@ -40,7 +40,7 @@ from timm.models.convnext import ConvNeXt
 from timm.models.swin_transformer import SwinTransformer
 from torch import nn
 
-from suffice.errors import OptionError
+from suffice.options import check_options
 from suffice.zoo.norms import TokenBatchNorm, TokenGroupNorm
 
 Norm = Literal["ln", "bn", "gn"]
@@ -52,7 +52,7 @@ _SWIN_TINY = {"patch_size": 4, "embed_dim": 96, "depths": (2, 2, 6, 2), "num_hea
 _STAGES = (0, 1, 2, 3)
 
 
-def convnext_arguments(kernel: int, norm: Norm = "ln", groups: int = GROUPS) -> dict[str, Any]:
+def convnext_arguments(kernel: int, *, norm: Norm = "ln", groups: int = GROUPS) -> dict[str, Any]:
     """What to give timm's ``ConvNeXt`` for one variant.
 
     Args:
@@ -66,10 +66,10 @@ def convnext_arguments(kernel: int, norm: Norm = "ln", groups: int = GROUPS) -> 
     Example:
         >>> convnext_arguments(3)
         {'kernel_sizes': 3}
-        >>> sorted(convnext_arguments(3, "bn"))
+        >>> sorted(convnext_arguments(3, norm="bn"))
         ['conv_mlp', 'kernel_sizes', 'norm_layer']
     """
-    _check(norm)
+    check_options({"norm": norm}, convnext_arguments)
     if norm == "ln":
         return {"kernel_sizes": kernel}
     layer = nn.BatchNorm2d if norm == "bn" else partial(GroupNorm, num_groups=groups)
@@ -78,7 +78,7 @@ def convnext_arguments(kernel: int, norm: Norm = "ln", groups: int = GROUPS) -> 
 
 
 def swin_arguments(
-    window: int | tuple[int, ...], norm: Norm = "ln", groups: int = GROUPS, drop_path_rate: float = 0.1
+    window: int | tuple[int, ...], *, norm: Norm = "ln", groups: int = GROUPS, drop_path_rate: float = 0.1
 ) -> dict[str, Any]:
     """What to give timm's ``SwinTransformer`` for one variant.
 
@@ -96,18 +96,13 @@ def swin_arguments(
         >>> swin_arguments((4, 4, 7, 7))
         {'window_size': (4, 4, 7, 7), 'drop_path_rate': 0.1}
     """
-    _check(norm)
+    check_options({"norm": norm}, swin_arguments)
     arguments: dict[str, Any] = {"window_size": window, "drop_path_rate": drop_path_rate}
     if norm == "bn":
         arguments["norm_layer"] = TokenBatchNorm
     elif norm == "gn":
         arguments["norm_layer"] = partial(TokenGroupNorm, groups=groups)
     return arguments
-
-
-def _check(norm: str) -> None:
-    if norm not in ("ln", "bn", "gn"):
-        raise OptionError(f"norm={norm!r} is not known; write 'ln', 'bn' or 'gn'")
 
 
 def _settings(first_conv: str, **others: Any) -> dict[str, Any]:
@@ -142,14 +137,14 @@ default_cfgs = generate_default_cfgs(
 
 
 def _convnext(name: str, pretrained: bool, norm: Norm, groups: int = GROUPS, **options: Any) -> ConvNeXt:
-    arguments = {**_CONVNEXT_TINY, **convnext_arguments(3, norm, groups), **options}
+    arguments = {**_CONVNEXT_TINY, **convnext_arguments(3, norm=norm, groups=groups), **options}
     return build_model_with_cfg(
         ConvNeXt, name, pretrained, feature_cfg={"out_indices": _STAGES, "flatten_sequential": True}, **arguments
     )
 
 
 def _swin(name: str, pretrained: bool, norm: Norm, groups: int = GROUPS, **options: Any) -> SwinTransformer:
-    arguments = {**_SWIN_TINY, **swin_arguments((4, 4, 7, 7), norm, groups), **options}
+    arguments = {**_SWIN_TINY, **swin_arguments((4, 4, 7, 7), norm=norm, groups=groups), **options}
     return build_model_with_cfg(
         SwinTransformer, name, pretrained, feature_cfg={"out_indices": _STAGES, "flatten_sequential": True}, **arguments
     )

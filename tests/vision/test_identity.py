@@ -1,6 +1,6 @@
 import hashlib
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from suffice.vision.identity import content_hash, image_seed
@@ -26,6 +26,7 @@ def test_hash_takes_names_that_are_not_valid_unicode():
 
 
 @given(st.integers(), st.text())
+@settings(max_examples=30)
 def test_seed_is_63_bits_and_repeatable(seed, image_id):
     value = image_seed(seed, image_id)
     assert 0 <= value < 2**63

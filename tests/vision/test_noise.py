@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from suffice.vision.identity import image_seed
-from suffice.vision.noise import ImageNoise, normal_noise
+from suffice.vision.noise import ImageNoise, normal_noise, scramble_
 
 
 def drawn(seeds, draws, shape=(3, 40, 40)):
@@ -60,3 +60,15 @@ def test_each_channel_has_its_own_deviation():
     made = noise(torch.tensor([1, 0, 1]), torch.tensor([0, 0, 1]))
     assert made.std(dim=(2, 3)) == pytest.approx(torch.tensor([[0.4, 0.0, 0.1]] * 3), rel=0.05)
     assert not torch.equal(made[0], made[2])
+
+
+def slow_scramble(word: int) -> int:
+    word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) % 2**64
+    word = ((word ^ (word >> 27)) * 0x94D049BB133111EB) % 2**64
+    return word ^ (word >> 31)
+
+
+def test_scramble_is_splitmix_on_unsigned_words():
+    words = torch.randint(-(2**62), 2**62, (200,)) * 2 + 1
+    expected = [slow_scramble(word % 2**64) for word in words.tolist()]
+    assert [word % 2**64 for word in scramble_(words.clone()).tolist()] == expected

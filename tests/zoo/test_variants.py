@@ -27,7 +27,7 @@ def norms(module: nn.Module) -> list[str]:
     return [kind for part in module.modules() if (kind := kind_of_norm(part))]
 
 
-def places_of_norms(module: nn.Module) -> set[str]:
+def names_of_norms(module: nn.Module) -> set[str]:
     wrapped = {f"{name}.norm" for name, part in module.named_modules() if isinstance(part, TOKEN_NORMS)}
     bare = {name for name, part in module.named_modules() if kind_of_norm(part)}
     assert wrapped <= bare
@@ -40,6 +40,12 @@ def parameters(module: nn.Module) -> int:
 
 def shapes(module: nn.Module) -> dict[str, torch.Size]:
     return {key: value.shape for key, value in module.state_dict().items()}
+
+
+def without_weights(name: str, **options: int) -> nn.Module:
+    """One of timm's networks without memory for its weights, which takes no time to fill."""
+    with torch.device("meta"):
+        return timm.create_model(name, **options)
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +104,7 @@ def test_every_norm_of_a_miniature_is_exchanged(base, norm):
     plain, exchanged = build(base), build(f"{base}-{norm}")
     assert set(norms(plain)) == {"ln"}
     assert norms(exchanged) == [norm] * len(norms(plain))
-    assert places_of_norms(exchanged) == places_of_norms(plain)
+    assert names_of_norms(exchanged) == names_of_norms(plain)
     assert parameters(exchanged) == parameters(plain)
 
 
@@ -108,18 +114,18 @@ def test_every_norm_at_full_size_is_exchanged(full, base, norm):
     plain, exchanged = full[base], full[f"{base}_{norm}"]
     assert set(norms(plain)) == {"ln"}
     assert norms(exchanged) == [norm] * len(norms(plain))
-    assert places_of_norms(exchanged) == places_of_norms(plain)
+    assert names_of_norms(exchanged) == names_of_norms(plain)
 
 
 def test_group_norm_has_32_groups_at_full_size_unless_told(full):
     for name in ("convnext_tiny_k3_gn", "swin_tiny_w4_gn"):
         assert {part.num_groups for part in full[name].modules() if isinstance(part, nn.GroupNorm)} == {32}
-    other = timm.create_model("swin_tiny_w4_gn", groups=8, depths=(1, 1, 1, 1))
+    other = without_weights("swin_tiny_w4_gn", groups=8)
     assert {part.num_groups for part in other.modules() if isinstance(part, nn.GroupNorm)} == {8}
 
 
 def test_convnext_with_small_kernels_differs_by_kernels_only(full):
-    original = shapes(timm.create_model("convnext_tiny", num_classes=10))
+    original = shapes(without_weights("convnext_tiny", num_classes=10))
     variant = shapes(full["convnext_tiny_k3"])
     assert list(variant) == list(original)
     changed = {key for key in original if original[key] != variant[key]}
@@ -128,7 +134,7 @@ def test_convnext_with_small_kernels_differs_by_kernels_only(full):
 
 
 def test_swin_with_small_windows_differs_in_the_first_two_stages_only(full):
-    original = shapes(timm.create_model("swin_tiny_patch4_window7_224", num_classes=10))
+    original = shapes(without_weights("swin_tiny_patch4_window7_224", num_classes=10))
     variant = shapes(full["swin_tiny_w4"])
     assert list(variant) == list(original)
     changed = {key for key in original if original[key] != variant[key]}
@@ -146,7 +152,7 @@ def test_full_size_is_known_to_timm(full, name):
     assert name in timm.list_models("*tiny*")
     assert not timm.is_model_pretrained(name)
     with pytest.raises(RuntimeError, match="No pretrained weights"):
-        timm.create_model(name, pretrained=True)
+        timm.create_model(name, pretrained=True, depths=(1, 1, 1, 1))
 
     settings = net.pretrained_cfg
     assert (settings["input_size"], settings["num_classes"], settings["pool_size"]) == ((3, 224, 224), 1000, (7, 7))
@@ -168,6 +174,6 @@ def test_full_size_has_an_anatomy_and_a_family(full, name):
 
 def test_names_of_norms_are_checked():
     with pytest.raises(OptionError, match="'ln', 'bn' or 'gn'"):
-        variants.convnext_arguments(3, "layer")  # type: ignore[arg-type]
+        variants.convnext_arguments(3, norm="layer")  # type: ignore[arg-type]
     with pytest.raises(OptionError, match="'ln', 'bn' or 'gn'"):
-        variants.swin_arguments(4, "batch")  # type: ignore[arg-type]
+        variants.swin_arguments(4, norm="batch")  # type: ignore[arg-type]

@@ -58,7 +58,7 @@ def _after_header(manifest: Path) -> str:
 
 
 def _csv_rows(manifest: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Each row with the place it stands at, such as ``list.csv, line 3``."""
+    """Each row with where it stands, such as ``list.csv, line 3``."""
     with open(manifest, encoding="utf-8-sig", newline="") as file:
         reader = csv.reader(file, strict=True)
         header: list[str] | None = None

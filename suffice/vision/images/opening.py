@@ -132,7 +132,7 @@ def split_slice(text: str) -> tuple[str, slice]:
 
 @dataclass
 class _Opening:
-    """One call of :func:`open_images`. ``position`` is the place of a source inside the lists around it."""
+    """One call of :func:`open_images`. ``position`` is the index of a source in the lists around it."""
 
     root: str | os.PathLike[str] | None
     max_pixels: int | None

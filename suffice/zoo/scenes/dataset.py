@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from suffice.errors import OptionError
+from suffice.plugins import unknown
 from suffice.vision.images import split_slice
 from suffice.vision.images.picture import Images, Picture
 from suffice.vision.images.sources import PilSource
@@ -140,5 +141,5 @@ def open_scenes(rest: str) -> Images:
 
 def _split(split: str) -> tuple[int, int]:
     if split not in SPLITS:
-        raise OptionError(f"There is no split {split!r} of the scenes; expected one of {', '.join(SPLITS)}.")
+        raise unknown("split of the scenes", split, SPLITS)
     return SPLITS[split]

@@ -187,20 +187,20 @@ def _distractors(drawn: dict[str, Tensor], rim: Tensor, pose: tuple[Tensor, Tens
 
     corner = torch.stack([drawn[f"corner {k}"] for k in range(4)], dim=1).argsort(dim=1)[:, :DISTRACTORS]
     cos, sin = _direction(each("angle"))
-    # Along one side of the corner the place is rather free, along the other it is close to the border.
+    # Along one side of the corner the position is rather free, along the other it is close to the border.
     across = each("side") < 0.5
     from_left = torch.where(across, each("far"), each("near"))
     from_top = torch.where(across, each("near"), each("far"))
     shown = torch.arange(DISTRACTORS, device=rim.device) < drawn["distractors"].floor()[:, None]
 
-    def place() -> tuple[Tensor, Tensor, Tensor]:
+    def positions() -> tuple[Tensor, Tensor, Tensor]:
         x = torch.where(corner % 2 == 0, from_left, SIZE - from_left)
         y = torch.where(corner // 2 == 0, from_top, SIZE - from_top)
         return x, y, _touches(x, y, drawn["radius"], pose)
 
-    touching = place()[2]
+    touching = positions()[2]
     from_left, from_top = (torch.where(touching, 4.5, side) for side in (from_left, from_top))
-    x, y, touching = place()
+    x, y, touching = positions()
     return Things(
         shown=shown & ~touching,
         kind=each("kind").long(),

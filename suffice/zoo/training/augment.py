@@ -112,18 +112,6 @@ def erase(images: Tensor, probability: float, color: Tensor, generator: Generato
     return torch.where(inside, color.view(-1, 1, 1), images)
 
 
-def smooth(labels: Tensor, classes: int, smoothing: float) -> Tensor:
-    """Targets [B, K] from labels [B]: ``smoothing`` is spread evenly over all classes, the rest is on the label.
-
-    Example:
-        >>> smooth(torch.tensor([1]), 4, 0.2)
-        tensor([[0.0500, 0.8500, 0.0500, 0.0500]])
-    """
-    spread = smoothing / classes
-    targets = torch.full((len(labels), classes), spread, device=labels.device)
-    return targets.scatter_(1, labels[:, None], 1 - smoothing + spread)
-
-
 def mix(images: Tensor, targets: Tensor, share: float | Tensor) -> tuple[Tensor, Tensor]:
     """Mix each image with its opposite in the batch, and their targets alike.
 

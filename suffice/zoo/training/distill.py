@@ -1,4 +1,4 @@
-"""Losses on targets, and learning from a teacher beside the labels."""
+"""Knowledge distillation: learning from a teacher beside the labels."""
 
 from __future__ import annotations
 
@@ -67,11 +67,6 @@ def heads(output: Any) -> tuple[Tensor, Tensor]:
         return output[0].float(), output[1].float()
     scores = class_scores(output).float()
     return scores, scores
-
-
-def cross_entropy(logits: Tensor, targets: Tensor) -> Tensor:
-    """Mean cross entropy of logits [B, K] against target probabilities [B, K]."""
-    return -(targets * logits.log_softmax(1)).sum(1).mean()
 
 
 def distillation_loss(student: Tensor, teacher: Tensor, recipe: Recipe) -> Tensor:

@@ -12,13 +12,15 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from suffice.errors import OptionError
+from suffice.vision.anatomy.preserve import evaluating
 from suffice.vision.outputs import class_scores
-from suffice.zoo.training.augment import augmented, mix, smooth
+from suffice.zoo.training.augment import augmented, mix
 from suffice.zoo.training.capture import CapturedStep
 from suffice.zoo.training.data import Examples, Normalize, TrainingData
-from suffice.zoo.training.distill import Teacher, cross_entropy, distillation_loss, heads
+from suffice.zoo.training.distill import Teacher, distillation_loss, heads
 from suffice.zoo.training.optimize import MovingAverage, optimizer_for, set_learning_rate
 from suffice.zoo.training.recipe import Recipe
 
@@ -119,13 +121,13 @@ class Loop:
         """
         recipe = self.recipe
         images = augmented(self.data.train.pixels[index], recipe, self.normalize.mean, self._generator)
-        targets = smooth(self.data.train.labels[index], len(self.data.classes), recipe.smoothing)
+        targets = F.one_hot(self.data.train.labels[index], len(self.data.classes)).float()
         if recipe.mixup:
             images, targets = mix(images, targets, share)
         with self._autocast():
             logits, copied = heads(self._forward(self.normalize(images)))
             wanted = self.teacher(images) if self.teacher is not None else None
-        loss = cross_entropy(logits, targets)
+        loss = F.cross_entropy(logits, targets, label_smoothing=recipe.smoothing)
         if wanted is not None:
             weight = recipe.distill_weight
             loss = (1 - weight) * loss + weight * distillation_loss(copied, wanted, recipe)
@@ -219,17 +221,13 @@ def accuracy(module: nn.Module, examples: Examples, normalize: Normalize, batch:
         normalize: Its normalization.
         batch: Images per forward.
     """
-    training = module.training
-    module.eval()
-    try:
-        right = torch.zeros((), dtype=torch.int64, device=examples.labels.device)
+    right = torch.zeros((), dtype=torch.int64, device=examples.labels.device)
+    with evaluating(module):
         for start in range(0, len(examples), batch):
             some = examples[start : start + batch]
             scores = class_scores(module(normalize(some.pixels.float() / 255)))
             right += (scores.argmax(1) == some.labels).sum()
-        return int(right) / len(examples)
-    finally:
-        module.train(training)
+    return int(right) / len(examples)
 
 
 @contextlib.contextmanager

@@ -13,13 +13,17 @@ from suffice.zoo.training.recipe import Recipe
 
 def optimizer_for(module: nn.Module, recipe: Recipe) -> torch.optim.AdamW:
     """AdamW; vectors (norms, biases, scales) and what the module itself excepts (embeddings) are not decayed."""
-    decayed, others = parameter_groups(module)
-    parameters = (*decayed, *others)
-    cuda = bool(parameters) and all(p.device.type == "cuda" for p in parameters)
+    from timm.optim import param_groups_weight_decay
+
+    # timm's networks name their embeddings and attention biases here.
+    declare: Any = getattr(module, "no_weight_decay", None)
+    excepted = declare() if callable(declare) else ()
+    groups = param_groups_weight_decay(module, recipe.weight_decay, no_weight_decay_list=excepted)
+    devices = {parameter.device for group in groups for parameter in group["params"]}
+    cuda = {device.type for device in devices} == {"cuda"}
     # On a GPU its steps are recorded, and what changes between them must be a tensor there.
-    rate = torch.tensor(recipe.lr, device=parameters[0].device) if cuda else recipe.lr
-    groups = [{"params": decayed, "weight_decay": recipe.weight_decay}, {"params": others, "weight_decay": 0.0}]
-    return torch.optim.AdamW([g for g in groups if g["params"]], lr=rate, fused=cuda, capturable=cuda)
+    rate = torch.tensor(recipe.lr, device=devices.pop()) if cuda else recipe.lr
+    return torch.optim.AdamW(groups, lr=rate, fused=cuda, capturable=cuda)
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
@@ -31,27 +35,11 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
             group["lr"] = rate
 
 
-def parameter_groups(module: nn.Module) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
-    """Parameters that weight decay is for, and those it is not for.
-
-    Example:
-        >>> [len(group) for group in parameter_groups(nn.Sequential(nn.Linear(2, 2), nn.LayerNorm(2)))]
-        [1, 3]
-    """
-    # timm's networks name their embeddings and attention biases here.
-    declare: Any = getattr(module, "no_weight_decay", None)
-    excepted = set(declare()) if callable(declare) else set()
-    decayed: list[nn.Parameter] = []
-    others: list[nn.Parameter] = []
-    for name, parameter in module.named_parameters():
-        if parameter.requires_grad:
-            plain = parameter.ndim <= 1 or name.endswith(".bias") or name in excepted
-            (others if plain else decayed).append(parameter)
-    return decayed, others
-
-
 class MovingAverage:
-    """A copy of a network that follows it slowly.
+    """A copy of a network that follows it slowly (exponential moving average of the weights).
+
+    Not torch's ``AveragedModel``: that one forgets the initial weights at its first step, averages counters too, and
+    copies its own counter to the GPU at every step.
 
     Args:
         module: The network that is trained.

@@ -6,13 +6,15 @@ import dataclasses
 import json
 import math
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
-from suffice.errors import OptionError
+from suffice.options import Amount, Count, Range, Share, check_fields
 from suffice.vision.identity import content_hash
 
 Distillation = Literal["hard", "soft"]
 Precision = Literal["auto", "fp32", "bf16"]
+Positive = Annotated[float, Range(0, above=True)]
+BelowOne = Annotated[float, Range(0, 1, below=True)]
 
 # What a network that is trained "with modern augmentation" gets on top of the defaults.
 MODERN = {"mixup": 0.2, "erase": 0.25, "smoothing": 0.1, "jitter": 0.2}
@@ -59,55 +61,33 @@ class Recipe:
         0.5
     """
 
-    epochs: float = 5.0
-    steps: int | None = None
-    enough: float | None = None
-    batch: int = 512
-    lr: float = 2e-3
-    weight_decay: float = 0.05
-    warmup: float = 0.05
-    final_lr: float = 0.01
-    clip: float | None = 1.0
-    smoothing: float = 0.0
-    mixup: float = 0.0
-    erase: float = 0.0
-    jitter: float = 0.0
+    epochs: Positive = 5.0
+    steps: Count | None = None
+    enough: Share | None = None
+    batch: Count = 512
+    lr: Positive = 2e-3
+    weight_decay: Amount = 0.05
+    warmup: Share = 0.05
+    final_lr: Share = 0.01
+    clip: Positive | None = 1.0
+    smoothing: BelowOne = 0.0
+    mixup: Amount = 0.0
+    erase: Share = 0.0
+    jitter: BelowOne = 0.0
     flip: bool = False
-    crop: int = 0
-    ema: float | None = None
+    crop: Annotated[int, Range(0)] = 0
+    ema: BelowOne | None = None
     teacher: str | None = None
     distillation: Distillation = "hard"
-    distill_weight: float = 0.5
-    temperature: float = 3.0
+    distill_weight: Share = 0.5
+    temperature: Positive = 3.0
     permute_labels: bool = False
     precision: Precision = "auto"
     compile: bool = False
     seed: int = 0
 
     def __post_init__(self) -> None:
-        at_least_one = {"batch": self.batch, "steps": 1 if self.steps is None else self.steps}
-        positive = {"epochs": self.epochs, "lr": self.lr, "temperature": self.temperature}
-        positive["clip"] = 1.0 if self.clip is None else self.clip
-        not_negative = {"weight_decay": self.weight_decay, "mixup": self.mixup, "crop": self.crop}
-        shares = {"warmup": self.warmup, "final_lr": self.final_lr, "erase": self.erase}
-        shares |= {"distill_weight": self.distill_weight, "enough": 1.0 if self.enough is None else self.enough}
-        below_one = {"smoothing": self.smoothing, "jitter": self.jitter, "ema": self.ema or 0.0}
-        for values, fits, expected in (
-            (at_least_one, lambda v: v >= 1, "1 or more"),
-            (positive, lambda v: v > 0, "a number above 0"),
-            (not_negative, lambda v: v >= 0, "0 or more"),
-            (shares, lambda v: 0 <= v <= 1, "a number from 0 to 1"),
-            (below_one, lambda v: 0 <= v < 1, "a number from 0 to below 1"),
-        ):
-            for name, value in values.items():
-                if not (math.isfinite(value) and fits(value)):
-                    raise OptionError(f"{name}= is {value}; expected {expected}.")
-        for name, choice, known in (
-            ("distillation", self.distillation, get_args(Distillation)),
-            ("precision", self.precision, get_args(Precision)),
-        ):
-            if choice not in known:
-                raise OptionError(f"{name}= is {choice!r}; it can be {', '.join(map(repr, known))}.")
+        check_fields(self)
 
     def batch_of(self, images: int) -> int:
         """Images in a batch, for a training set of so many: a small set is one batch."""

@@ -11,9 +11,11 @@ import torch
 from torch import Tensor
 
 from suffice.errors import ImageError, OptionError
+from suffice.options import Count, check_options
 from suffice.vision import Geometry, Images, Picture, open_images
 from suffice.vision.images.sources import EncodedSource
 from suffice.vision.stream import stream
+from suffice.zoo.scenes.dataset import to_bytes
 from suffice.zoo.training.data import Examples, TrainingData, mean_and_std
 
 CHUNK = 2048  # scenes that are rendered at a time
@@ -27,8 +29,8 @@ def open_data(
     source: str,
     *,
     validation: str | None = None,
-    size: int | None = None,
-    images: int | None = None,
+    size: Count | None = None,
+    images: Count | None = None,
     device: str | torch.device = "cpu",
     on_progress: OnProgress | None = None,
 ) -> TrainingData:
@@ -51,8 +53,7 @@ def open_data(
         ImageError: Something cannot be read.
     """
     device = torch.device(device)
-    if images is not None and images < 1:
-        raise OptionError(f"images= is {images}; expected 1 or more.")
+    check_options({"images": images, "size": size}, open_data)
     if source == "scenes":
         if validation is not None:
             raise OptionError("The scenes have validation images of their own; leave validation= out.")
@@ -108,9 +109,9 @@ def data_of_renderer(
         for start in range(0, count, CHUNK):
             stop = min(start + CHUNK, count)
             index = torch.arange(first + start, first + stop, device=device)
-            drawn, said = render(index, 0, device)
+            drawn, classes_drawn = render(index, 0, device)
             pixels[start:stop] = to_bytes(drawn)
-            labels[start:stop] = said
+            labels[start:stop] = classes_drawn
             done += stop - start
             if on_progress is not None:
                 on_progress(done, total)
@@ -154,8 +155,8 @@ def data_of_images(
     if validation is None:
         validation, training = _held_out(training)
     # Of all images, so that the classes do not depend on how many are used.
-    found = sorted(set(_labels(training, name)), key=lambda label: (isinstance(label, str), label))
-    known = {label: number for number, label in enumerate(found)}
+    names = sorted(set(_labels(training, name)), key=lambda label: (isinstance(label, str), label))
+    known = {label: number for number, label in enumerate(names)}
     if images is not None:
         if images > len(training):
             raise OptionError(f"images= is {images}; {name} has {len(training)} training images.")
@@ -168,14 +169,14 @@ def data_of_images(
         raise OptionError(f"Validation classes that {name} has no training images of: {', '.join(strange[:5])}.")
     parts = []
     done = 0
-    for pictures, said in zip((training, validation), labels, strict=True):
+    for pictures, part_labels in zip((training, validation), labels, strict=True):
         pixels = torch.empty((len(pictures), 3, size, size), dtype=torch.uint8, device=device)
         for batch in stream(pictures, Geometry((size, size)), batch_size=256):
             pixels[batch.index.to(device)] = to_bytes(batch.pixels).to(device)
             done += len(batch.index)
             if on_progress is not None:
                 on_progress(done, total)
-        parts.append(Examples(pixels, torch.tensor([known[v] for v in said], device=device)))
+        parts.append(Examples(pixels, torch.tensor([known[v] for v in part_labels], device=device)))
     mean, std = mean_and_std(parts[0].pixels)
     return TrainingData(parts[0], parts[1], tuple(map(str, known)), mean, std, name, photographs=True)
 
@@ -248,11 +249,6 @@ def free_memory(device: torch.device) -> int | None:
         return None
     lines = dict(line.split(":", 1) for line in meminfo.read_text().splitlines() if ":" in line)
     return int(lines["MemAvailable"].split()[0]) * 1024 if "MemAvailable" in lines else None
-
-
-def to_bytes(pixels: Tensor) -> Tensor:
-    """Pixels in [0, 1] as uint8, rounded to the nearest; halves go up, as in the files of the scenes."""
-    return (pixels * 255 + 0.5).floor().clamp(0, 255).to(torch.uint8)
 
 
 def _pictures(source: str) -> Images:

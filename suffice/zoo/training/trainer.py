@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 from suffice.errors import OptionError
+from suffice.options import Count, check_options
 from suffice.zoo.training.checkpoint import read_checkpoint, write_checkpoint
 from suffice.zoo.training.data import TrainingData
 from suffice.zoo.training.distill import Teacher
@@ -85,7 +86,7 @@ def train(
     name: str | None = None,
     teacher: Teacher | None = None,
     checkpoint: str | Path | None = None,
-    checkpoint_every: int = 500,
+    checkpoint_every: Count = 500,
     resume: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Trained:
@@ -122,8 +123,7 @@ def train(
         1.0
     """
     recipe = recipe or Recipe()
-    if checkpoint_every < 1:
-        raise OptionError(f"checkpoint_every= is {checkpoint_every}; expected 1 or more.")
+    check_options({"checkpoint_every": checkpoint_every}, train)
     if resume and checkpoint is None:
         raise OptionError("resume=True needs checkpoint=, the file to go on from.")
     if isinstance(network, str):

@@ -3,9 +3,9 @@ import torch
 from torch.nn import functional as F
 
 from suffice.zoo.training import Recipe
-from suffice.zoo.training.augment import augmented, erase, flip, jitter, mix, shift, smooth
+from suffice.zoo.training.augment import augmented, erase, flip, jitter, mix, shift
 from suffice.zoo.training.data import Normalize, mean_and_std
-from suffice.zoo.training.distill import cross_entropy, distillation_loss
+from suffice.zoo.training.distill import distillation_loss
 
 BLACK = torch.zeros(3)
 
@@ -17,17 +17,6 @@ def chance(seed=0):
 def test_without_options_nothing_changes():
     pixels = torch.randint(0, 256, (4, 3, 6, 6), dtype=torch.uint8)
     assert torch.equal(augmented(pixels, Recipe(), BLACK, chance()), pixels / 255)
-
-
-def test_smoothing_by_hand_and_as_torch_does_it():
-    labels = torch.tensor([2, 0])
-    targets = smooth(labels, 5, 0.1)
-    assert targets[0].tolist() == pytest.approx([0.02, 0.02, 0.92, 0.02, 0.02])
-    assert targets.sum(1).tolist() == pytest.approx([1, 1])
-    logits = torch.randn(2, 5)
-    assert cross_entropy(logits, targets).item() == pytest.approx(
-        F.cross_entropy(logits, labels, label_smoothing=0.1).item(), rel=1e-6
-    )
 
 
 def test_mixing_by_hand():

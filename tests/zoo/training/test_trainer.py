@@ -1,3 +1,5 @@
+"""Runs: what is learned, resumed, interrupted and distilled."""
+
 import signal
 import threading
 from dataclasses import replace
@@ -6,10 +8,8 @@ import pytest
 import torch
 from torch import nn
 
-from suffice.errors import CheckpointError, OptionError, UnknownModel
-from suffice.zoo.training import Examples, Recipe, Teacher, TrainingData, train
-from suffice.zoo.training.networks import build_network
-from suffice.zoo.training.optimize import MovingAverage, optimizer_for, parameter_groups
+from suffice.errors import CheckpointError, OptionError
+from suffice.zoo.training import Recipe, Teacher, train
 
 QUICK = Recipe(steps=60, batch=32, lr=0.01)
 # Everything that draws random numbers at once.
@@ -247,64 +247,3 @@ def test_divergence_is_said(data, net):
         broken[0].weight.fill_(float("inf"))
     with pytest.raises(OptionError, match="training diverged"):
         train(broken, data, QUICK)
-
-
-def test_weight_decay_spares_vectors_and_what_the_network_excepts():
-    class Net(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.linear, self.norm = nn.Linear(2, 3), nn.LayerNorm(3)
-            self.pos_embed = nn.Parameter(torch.zeros(1, 4, 3))
-            self.frozen = nn.Parameter(torch.zeros(2, 2), requires_grad=False)
-
-        def no_weight_decay(self):
-            return {"pos_embed"}
-
-    net = Net()
-    decayed, others = parameter_groups(net)
-    assert [id(p) for p in decayed] == [id(net.linear.weight)]
-    assert {id(p) for p in others} == {id(p) for p in (net.linear.bias, *net.norm.parameters(), net.pos_embed)}
-    groups = optimizer_for(net, Recipe(weight_decay=0.3)).param_groups
-    assert [group["weight_decay"] for group in groups] == [0.3, 0.0]
-
-
-def test_the_moving_average_by_hand():
-    module = nn.Linear(1, 1, bias=False)
-    nn.init.constant_(module.weight, 0.0)
-    average = MovingAverage(module, decay=0.75)
-    nn.init.constant_(module.weight, 1.0)
-    average.update(module, step=0)  # the first step keeps a tenth
-    assert average.module.weight.item() == pytest.approx(0.9)
-    average.update(module, step=1000)
-    assert average.module.weight.item() == pytest.approx(0.75 * 0.9 + 0.25)
-
-
-def test_networks_by_name_have_seeded_weights():
-    first, again, other = (build_network("timm/resnet10t", classes=4, size=(32, 32), seed=s) for s in (0, 0, 1))
-    assert same(first, again)
-    assert not same(first, other)
-    vit = build_network("timm/vit_tiny_patch16_224", classes=4, size=(32, 32))
-    assert vit(torch.zeros(1, 3, 32, 32)).shape == (1, 4)
-    with pytest.raises(UnknownModel, match="resnet10t"):
-        build_network("timm/resnet10x", classes=4, size=(32, 32))
-    with pytest.raises(OptionError, match="cannot be made"):
-        build_network("timm/nest_tiny_jx", classes=4, size=(30, 30))
-
-
-def test_data_that_cannot_be_trained_on():
-    pixels, labels = torch.zeros(4, 3, 8, 8, dtype=torch.uint8), torch.tensor([0, 1, 0, 1])
-    good = Examples(pixels, labels)
-    with pytest.raises(OptionError, match="uint8"):
-        Examples(pixels.float(), labels)
-    with pytest.raises(OptionError, match="one per image"):
-        Examples(pixels, labels[:3])
-    with pytest.raises(OptionError, match="two or more"):
-        TrainingData(good, good, ("one",))
-    with pytest.raises(OptionError, match="from 0 to 5; expected 0 to 1"):
-        TrainingData(good, Examples(pixels, labels * 5), ("a", "b"))
-    with pytest.raises(OptionError, match="differ in size"):
-        TrainingData(good, Examples(pixels[..., :4], labels), ("a", "b"))
-    with pytest.raises(OptionError, match="no validation image"):
-        TrainingData(good, good[:0], ("a", "b"))
-    with pytest.raises(OptionError, match="crop= is 8"):
-        train(nn.Sequential(nn.Flatten(), nn.Linear(192, 2)), TrainingData(good, good, ("a", "b")), Recipe(crop=8))

@@ -110,7 +110,7 @@ def test_an_empty_batch_is_empty():
 def test_the_gpu_paints_the_same(some):
     there = render(torch.arange(400), device="cuda")
     assert torch.equal(there.labels.cpu(), some.labels)
-    assert (there.pixels.cpu() - some.pixels).abs().max() <= 1e-6
+    torch.testing.assert_close(there.pixels.cpu(), some.pixels, atol=1e-5, rtol=0)  # far below one of 256 levels
     assert torch.equal(there.parts.cpu(), some.parts)
 
 
