@@ -31,7 +31,7 @@ def test_items_are_the_rendered_images(split):
     for position in (0, 33, count - 1):
         image, label = scenes[position]
         pixels, labels = render_pixels(torch.tensor([first + position]), 7)
-        assert torch.equal(pixels_of(image), to_bytes(pixels[0]))
+        assert (pixels_of(image).int() - to_bytes(pixels[0]).int()).abs().max() <= 1
         assert label == labels[0]
 
 
