@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
 from suffice.errors import OptionError
+from suffice.metrics.map_batch import MapBatch, Show
 from suffice.metrics.maps import Units
 from suffice.metrics.outcome import Curves, Outcome, combined, of_curves
-from suffice.metrics.trial import Show, Trial
+from suffice.options import Count, Share, check_fields
 from suffice.perturb.masks import Enlargement
 
 Rounding = Literal["even", "up", "down"]
@@ -54,34 +55,20 @@ class CurveChoices:
     units: Units = "pixels"
     enlargement: Enlargement = "bilinear"
     masks: Enlargement = "nearest"
-    steps: int | None = 50
-    step_size: int | None = None
+    steps: Count | None = 50
+    step_size: Count | None = None
     rounding: Rounding = "even"
-    fractions: Sequence[float] | None = None
+    fractions: Sequence[Share] | None = None
     ends: Ends = "both"
     integration: Integration = "trapezoid"
     value: Value = "score"
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        choices = {
-            "enlargement": Enlargement, "masks": Enlargement, "rounding": Rounding, "ends": Ends,
-            "integration": Integration, "value": Value,
-        }  # fmt: skip
-        for name, allowed in choices.items():
-            if getattr(self, name) not in get_args(allowed):
-                known = ", ".join(map(repr, get_args(allowed)))
-                raise OptionError(f"{name}={getattr(self, name)!r}; it can be {known}.")
-        whole = isinstance(self.units, int) and self.units >= 1
-        if not whole and self.units not in ("pixels", "cells"):
-            raise OptionError(f"units={self.units!r}; they can be 'pixels', 'cells' or a number of cells a side.")
-        for name in ("steps", "step_size"):
-            number = getattr(self, name)
-            if number is not None and (not isinstance(number, int) or number < 1):
-                raise OptionError(f"{name}={number!r}; it can be None or a whole number from 1 on.")
+        check_fields(self)
         if self.fractions is not None:
             listed = [float(f) for f in self.fractions]
-            if not listed or listed != sorted(set(listed)) or listed[0] < 0 or listed[-1] > 1:
+            if not listed or listed != sorted(set(listed)):
                 raise OptionError(f"fractions={self.fractions!r}; expected different shares from 0 to 1 in order.")
         elif self.steps is None and self.step_size is None:
             raise OptionError("Give steps=, step_size= or fractions=.")
@@ -145,11 +132,11 @@ def integration_weights(x: Tensor, rule: Integration) -> tuple[Tensor, float]:
     return (weights if rule == "trapezoid-unscaled" else weights / (x[-1] - x[0])), 0.0
 
 
-def trace(trial: Trial, choices: CurveChoices, act: Act) -> Outcome:
+def trace(given: MapBatch, choices: CurveChoices, act: Act) -> Outcome:
     """Curves of images, and the areas under them.
 
     Args:
-        trial: The images and their maps.
+        given: The images and their maps.
         choices: How.
         act: ``"insert"`` the most important first; ``"remove"`` them first; or ``"remove least"`` important ones first.
             All go along the same order, so ties are no different between them.
@@ -160,23 +147,23 @@ def trace(trial: Trial, choices: CurveChoices, act: Act) -> Outcome:
     if isinstance(choices.baseline, (list, tuple)):
         if not choices.baseline:
             raise OptionError("The list of baselines is empty; name one or more.")
-        parts = {_name(b, i): _trace(trial, choices, b, act) for i, b in enumerate(choices.baseline)}
+        parts = {_name(b, i): _trace(given, choices, b, act) for i, b in enumerate(choices.baseline)}
         return combined(parts, "mean")
-    return _trace(trial, choices, choices.baseline, act)
+    return _trace(given, choices, choices.baseline, act)
 
 
-def _trace(trial: Trial, choices: CurveChoices, baseline: Any, act: Act) -> Outcome:
-    ranking = trial.ranking(choices.units, choices.enlargement, choices.masks)
+def _trace(given: MapBatch, choices: CurveChoices, baseline: Any, act: Act) -> Outcome:
+    ranking = given.ranking(choices.units, choices.enlargement, choices.masks)
     moved, x = positions(choices, ranking.count)
     show: Show = "rest" if act == "remove" else "below"
     counts = [ranking.count - k for k in moved] if act == "remove least" else moved
-    seen = trial.see(baseline, ranking, show, counts).value(choices.value)
-    nothing = trial.see(baseline, ranking, "below", [0]).value(choices.value)[:, 0]
+    seen = given.respond(baseline, ranking, show, counts).value(choices.value)
+    nothing = given.respond(baseline, ranking, "below", [0]).value(choices.value)[:, 0]
     weights, constant = integration_weights(x, choices.integration)
     curves = Curves(
         x=x,
         y=seen,
-        whole=trial.whole.value(choices.value),
+        whole=given.whole.value(choices.value),
         hidden=nothing,
         weights=weights * choices.scale,
         constant=constant * choices.scale,

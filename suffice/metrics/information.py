@@ -10,6 +10,7 @@ import io
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import torch
@@ -18,10 +19,10 @@ from torch import Tensor
 
 from suffice.errors import OptionError
 from suffice.metrics.curves import integration_weights
-from suffice.metrics.maps import resized
+from suffice.metrics.map_batch import MapBatch
 from suffice.metrics.outcome import Curves, Outcome, of_curves
-from suffice.metrics.trial import Trial
-from suffice.metrics.witness import Seen
+from suffice.options import Count, Share, check_fields
+from suffice.perturb import Response
 from suffice.perturb.masks import Enlargement
 
 Array = np.ndarray
@@ -43,18 +44,17 @@ class InformationChoices:
     """
 
     shares: Sequence[float] = SHARES
-    start: float = 0.01
+    start: Share = 0.01
     minimum: float = 0.8
     monotone: bool = True
-    points: int = 1000
+    points: Count = 1000
     enlargement: Enlargement = "bilinear"
-    aggregate: str = "median"
+    aggregate: Literal["median", "mean"] = "median"
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not self.shares or list(self.shares) != sorted(self.shares) or not 0 < self.shares[0] <= self.shares[-1] < 1:
             raise OptionError(f"shares={self.shares!r}; expected numbers between 0 and 1 in order.")
-        if self.aggregate not in ("median", "mean"):
-            raise OptionError(f"aggregate={self.aggregate!r}; it can be 'median' or 'mean'.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,26 +66,26 @@ class Revealed:
         information: How much information these hold, [B, 2 + shares] float64.
     """
 
-    seen: Seen
+    seen: Response
     information: Tensor
 
 
-def information_curves(trial: Trial, choices: InformationChoices, kind: str) -> Outcome:
+def information_curves(given: MapBatch, choices: InformationChoices, kind: Literal["score", "accuracy"]) -> Outcome:
     """Curves of the ``"score"`` or the ``"accuracy"`` against information, and the areas under them.
 
     Images are not judged, NaN, where the value of the whole image is below the minimum or not above that of the first
     interpolation, or where the whole image holds no more information than that.
     """
     key = ("information", tuple(choices.shares), choices.start, choices.enlargement)
-    revealed = trial.once(key, lambda: _reveal(trial, choices))
+    revealed = given.once(key, lambda: _reveal(given, choices))
     value = revealed.seen.value(kind).double().cpu()
     x = torch.linspace(0, 1, choices.points + 1, dtype=torch.float64)
     rows = [
-        _curve(said.numpy(), held.numpy(), x.numpy(), choices)
-        for said, held in zip(value, revealed.information, strict=True)
+        _curve(values.numpy(), held.numpy(), x.numpy(), choices)
+        for values, held in zip(value, revealed.information, strict=True)
     ]
     weights, _ = integration_weights(x, "trapezoid")
-    y = torch.from_numpy(np.stack(rows)).float().to(trial.pixels.device)
+    y = torch.from_numpy(np.stack(rows)).float().to(given.device)
     ends = torch.where(y.isnan().any(dim=1), torch.nan, torch.tensor([[1.0], [0.0]], device=y.device))
     return of_curves(Curves(x=x, y=y, whole=ends[0], hidden=ends[1], weights=weights))
 
@@ -131,34 +131,33 @@ def known_at_start(size: tuple[int, int], share: float, seed: int) -> Array:
     return known.reshape(size)
 
 
-def _reveal(trial: Trial, choices: InformationChoices) -> Revealed:
-    maps = resized(trial.maps, trial.net.size, choices.enlargement).double().cpu().numpy()
-    pixels = trial.pixels.mul(255).round().byte().permute(0, 2, 3, 1).cpu().numpy()
+def _reveal(given: MapBatch, choices: InformationChoices) -> Revealed:
+    maps = given.resized_maps(choices.enlargement).double().cpu().numpy()
+    pixels = given.batch.pixels.mul(255).round().byte().permute(0, 2, 3, 1).cpu().numpy()
     steps = len(choices.shares) + 2
-    per_forward = max(1, math.ceil(trial.forwarder.batch_size / steps))
+    per_forward = max(1, math.ceil(given.batch.runner.batch_size / steps))
     information, scores, waiting = [], [], list[Array]()
-    for number, (image, values, seed) in enumerate(zip(pixels, maps, trial.seeds.tolist(), strict=True), start=1):
-        start = known_at_start(trial.net.size, choices.start, seed)
+    for number, (image, values, seed) in enumerate(zip(pixels, maps, given.batch.seeds.tolist(), strict=True), start=1):
+        start = known_at_start(given.size, choices.start, seed)
         added = [start | (values >= np.quantile(values, 1 - share)) for share in choices.shares]
         versions = [*(interpolated(image, known) for known in (start, *added)), image]
         information.append([float(information_of(version)) for version in versions])
         waiting += versions
         if number % per_forward == 0 or number == len(pixels):
-            scores.append(trial.scores_of(torch.from_numpy(np.stack(waiting)).permute(0, 3, 1, 2).float() / 255))
+            pixels_of_versions = torch.from_numpy(np.stack(waiting)).permute(0, 3, 1, 2).float() / 255
+            scores.append(given.batch.runner.scores(pixels_of_versions))
             waiting.clear()
-    said = torch.cat(scores).unflatten(0, (len(trial), steps))
-    target = trial.targets[:, None]
-    score = said.gather(2, target.expand(-1, steps)[..., None])[..., 0]
-    return Revealed(Seen(score, said.argmax(dim=2) == target), torch.tensor(information, dtype=torch.float64))
+    every = torch.cat(scores).unflatten(0, (len(given), steps))
+    return Revealed(given.response(every), torch.tensor(information, dtype=torch.float64))
 
 
-def _curve(said: Array, held: Array, x: Array, choices: InformationChoices) -> Array:
+def _curve(values: Array, held: Array, x: Array, choices: InformationChoices) -> Array:
     """One curve at positions x; NaN where the image is not judged."""
-    low, high = said[0], said[-1]
+    low, high = values[0], values[-1]
     if high < choices.minimum or high <= low or held[-1] <= held[0]:
         return np.full_like(x, np.nan)
     position = np.clip((held[1:-1] - held[0]) / (held[-1] - held[0]), 0, 1)
-    height = np.clip((said[1:-1] - low) / (high - low), 0, 1)
+    height = np.clip((values[1:-1] - low) / (high - low), 0, 1)
     if choices.monotone:
         height = np.maximum.accumulate(height)
     position, height = np.append(position, [0.0, 1.0]), np.append(height, [0.0, 1.0])

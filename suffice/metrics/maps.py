@@ -10,10 +10,11 @@ from torch import Tensor
 from torch.nn.functional import adaptive_avg_pool2d
 
 from suffice.errors import OptionError
+from suffice.options import Count
 from suffice.perturb import enlarge
 from suffice.perturb.masks import Enlargement
 
-Units = Union[int, Literal["pixels", "cells"]]
+Units = Union[Count, Literal["pixels", "cells"]]
 
 
 def checked(maps: Tensor, count: int) -> Tensor:
@@ -75,7 +76,7 @@ class Ranking:
 
 
 def ranks_of(maps: Tensor) -> Tensor:
-    """Rank of each place, highest value first; ties go from left to right and from top to bottom.
+    """Rank of each position, highest value first; ties go from left to right and from top to bottom.
 
     Args:
         maps: [B, h, w].

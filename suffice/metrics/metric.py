@@ -9,9 +9,10 @@ from types import MappingProxyType
 from typing import Any, Literal, TypeVar
 
 from suffice.errors import OptionError
+from suffice.metrics.map_batch import MapBatch
 from suffice.metrics.outcome import Outcome
-from suffice.metrics.trial import Trial
-from suffice.plugins import import_all, matching, unknown
+from suffice.options import check_options
+from suffice.plugins import import_all, keyword_options, matching, unknown
 
 Need = Literal["maps", "model", "boxes", "method"]
 Function = TypeVar("Function", bound=Callable[..., Outcome])
@@ -28,38 +29,37 @@ class Metric:
         about: What it measures, in one line.
         reference: Where it was published.
         higher_is_better: Whether a better map has a higher value.
-        range: Lowest and highest value, before the option ``scale`` where there is one; infinite where unbounded.
+        bounds: Lowest and highest value, before the option ``scale`` where there is one; infinite where unbounded.
         needs: What it looks at: ``"maps"``, the ``"model"``, the ``"boxes"`` of objects, or the ``"method"`` that made
             the maps.
         options: Its options with their defaults.
-        function: ``function(trial, **options)``, from a :class:`Trial` to an :class:`Outcome`.
+        function: ``function(given, **options)``, from a :class:`MapBatch` to an :class:`Outcome`.
+        choices: The dataclass whose fields the options are, where there is one.
     """
 
     name: str
     about: str
     reference: str
     higher_is_better: bool
-    range: tuple[float, float]
+    bounds: tuple[float, float]
     needs: tuple[Need, ...]
     options: Mapping[str, Any]
     function: Callable[..., Outcome]
+    choices: type | None = None
 
     def __str__(self) -> str:
         return self.name
 
     def check(self, options: Mapping[str, Any]) -> None:
-        """Raise an error that lists the options there are if one is unknown."""
-        for name in options:
-            if name not in self.options:
-                known = ", ".join(self.options) or "none"
-                raise OptionError(f"{self.name} has no option {name!r}; its options are {known}.")
+        """Raise an error if an option is unknown, or has a value that it cannot have."""
+        check_options(options, self.choices or self.function, self.name)
 
 
 def metric(
     name: str,
     *,
     higher_is_better: bool,
-    range: tuple[float, float],
+    bounds: tuple[float, float],
     needs: tuple[Need, ...],
     reference: str,
     choices: Any = None,
@@ -67,13 +67,13 @@ def metric(
     """Declare a metric; that is all it takes for it to appear in :func:`metrics` and in the tests of all metrics.
 
     The first line of the function's docstring says what it measures; its keyword-only parameters are its options.
-    Metrics that share many options take them as one frozen dataclass instead, ``function(trial, choices)``; its fields
+    Metrics that share many options take them as one frozen dataclass instead, ``function(given, choices)``; its fields
     are the options then.
 
     Args:
         name: By which users call it.
         higher_is_better: Whether a better map has a higher value.
-        range: Lowest and highest value.
+        bounds: Lowest and highest value.
         needs: What it looks at.
         reference: Where it was published.
         choices: An instance of the dataclass of its options, with their defaults.
@@ -82,10 +82,10 @@ def metric(
         A decorator that gives the function back as it was.
 
     Example:
-        >>> @metric("highest", higher_is_better=True, range=(0, 1), needs=("maps",), reference="nowhere")
-        ... def highest(trial, *, power: float = 1.0):
+        >>> @metric("highest", higher_is_better=True, bounds=(0, 1), needs=("maps",), reference="nowhere")
+        ... def highest(given, *, power: float = 1.0):
         ...     \"\"\"The highest value of the map.\"\"\"
-        ...     return Outcome(trial.maps.flatten(1).amax(dim=1) ** power)
+        ...     return Outcome(given.maps.flatten(1).amax(dim=1) ** power)
         >>> find_metric("highest").options["power"]
         1.0
         >>> forget_metric("highest")
@@ -94,21 +94,21 @@ def metric(
     def declare(function: Function) -> Function:
         called: Callable[..., Outcome] = function
         if choices is None:
-            options = _keyword_options(function, name)
+            options = keyword_options(function, name)
         else:
             options = {f.name: getattr(choices, f.name) for f in fields(choices)}
 
-            def called(trial: Trial, **changes: Any) -> Outcome:
-                return function(trial, replace(choices, **changes))
+            def called(given: MapBatch, **changes: Any) -> Outcome:
+                return function(given, replace(choices, **changes))
 
         taken = _metrics.get(name)
         if taken is not None and inspect.unwrap(taken.function).__module__ != function.__module__:
             raise OptionError(f"There is already a metric {name!r}; choose another name.")
         about = (inspect.getdoc(function) or "").partition("\n")[0]
         called.__module__ = function.__module__
-        _metrics[name] = Metric(
-            name, about, reference, higher_is_better, range, needs, MappingProxyType(options), called
-        )  # fmt: skip
+        kind = None if choices is None else type(choices)
+        known = MappingProxyType(options)
+        _metrics[name] = Metric(name, about, reference, higher_is_better, bounds, needs, known, called, kind)
         return function
 
     return declare
@@ -146,11 +146,3 @@ def find_metric(name: str) -> Metric:
     if name not in known:
         raise unknown("metric", name, known)
     return known[name]
-
-
-def _keyword_options(function: Callable[..., Outcome], name: str) -> dict[str, Any]:
-    parameters = list(inspect.signature(function).parameters.values())[1:]
-    options = {p.name: p.default for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
-    if len(options) < len(parameters) or inspect.Parameter.empty in options.values():
-        raise OptionError(f"The options of {name} must be keyword-only and have defaults.")
-    return options

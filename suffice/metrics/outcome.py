@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -14,7 +14,6 @@ from suffice.errors import OptionError
 
 By = Literal["set", "image"]
 Combination = Literal["mean", "difference"]
-Found = TypeVar("Found", bound="Outcome")
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +58,12 @@ class Curves:
     def areas(self, y: Tensor) -> Tensor:
         """Values of curves, [..., T] to [...], by the rule that these curves were integrated with."""
         return (y.double() @ self.weights.to(y.device) + self.constant).to(y.dtype)
+
+    def take(self, index: Tensor) -> Curves:
+        """The curves of some images, [M] int64."""
+        return replace(
+            self, **{name: getattr(self, name)[index.to(self.y.device)] for name in ("y", "whole", "hidden")}
+        )
 
     def normalized(self, by: By) -> Curves:
         """Curves of (s - b) / (t - b); see :meth:`Outcome.normalized`."""
@@ -106,7 +111,16 @@ class Outcome:
         """Standard error of the mean; NaN for fewer than two judged images."""
         return float(_standard_error(self.values))
 
-    def normalized(self: Found, by: By = "set") -> Found:
+    def take(self, index: Tensor) -> Outcome:
+        """The outcome of some images, [M] int64."""
+        return replace(
+            self,
+            values=self.values[index.to(self.values.device)],
+            curves=None if self.curves is None else self.curves.take(index),
+            parts={name: part.take(index) for name, part in self.parts.items()},
+        )
+
+    def normalized(self, by: By = "set") -> Outcome:
         """Scores (s - b) / (t - b) between what the model says of the whole image, t, and of the baseline alone, b.
 
         Args:
@@ -116,8 +130,6 @@ class Outcome:
         Returns:
             The same curves, normalized and integrated again.
         """
-        if by not in ("set", "image"):
-            raise OptionError(f"normalize={by!r}; it can be 'set', 'image' or None.")
         if self.parts:
             parts = {name: part.normalized(by) for name, part in self.parts.items()}
             together = combined(parts, self.combination or "mean")

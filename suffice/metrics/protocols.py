@@ -184,8 +184,10 @@ def list_protocols(pattern: str = "*") -> list[str]:
     return matching(PROTOCOLS, pattern)
 
 
-def find_protocol(name: str) -> Protocol:
+def find_protocol(name: str | Protocol) -> Protocol:
     """A protocol by its name; an unknown name is an error that lists those there are."""
+    if isinstance(name, Protocol):
+        return name
     if name not in PROTOCOLS:
         raise unknown("protocol", name, PROTOCOLS)
     return PROTOCOLS[name]

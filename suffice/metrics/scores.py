@@ -2,50 +2,267 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from suffice.metrics.outcome import By, Outcome
+from suffice.draw import show
+from suffice.errors import OptionError
+from suffice.metrics.metric import all_metrics
+from suffice.metrics.outcome import By, Curves, Outcome
+from suffice.results import Rows, selected, to_pandas
 from suffice.vision.stream import Skip
+
+if TYPE_CHECKING:
+    import pyarrow
 
 
 @dataclass(frozen=True, eq=False)
-class Scores(Outcome):
-    """What a metric says of the maps of images, and every choice behind it.
+class Scores:
+    """What one metric or several say of the maps of images, and every choice behind it.
 
-    Besides what an :class:`Outcome` has:
+    ``scores["insertion"]`` are the scores of one metric, ``scores["insertion/gray"]`` those of a part of it;
+    ``scores[0]`` and ``scores[2:5]`` are the scores of some images. What belongs to one metric (``values``, ``curves``,
+    ``mean``, …) can be read where there is only one.
 
     Attributes:
-        metric: Its name.
-        higher_is_better: Whether a better map has a higher value.
-        protocol: Every choice: metric, protocol, all options, the class asked about, the score, the model.
+        outcomes: By metric: values, curves and parts.
+        protocols: By metric, every choice: metric, protocol, all options, the class asked about, the score, the model.
         targets: The class asked about in each image; None if the model was not asked.
         names: Name of each image.
+        ids: Identity of each image.
         skipped: Images that could not be read.
     """
 
-    metric: str = ""
-    higher_is_better: bool = True
-    protocol: dict[str, Any] = field(default_factory=dict)
+    outcomes: Mapping[str, Outcome]
+    protocols: Mapping[str, dict[str, Any]]
     targets: Tensor | None = None
     names: Sequence[str] = ()
+    ids: Sequence[str] = ()
     skipped: Sequence[Skip] = field(default=(), repr=False)
 
+    def __len__(self) -> int:
+        return len(next(iter(self.outcomes.values())))
+
+    def __getitem__(self, key: str | Rows) -> Scores:
+        """Scores of a metric or a part of one, by name; or of some images, by position, slice, list or mask."""
+        if isinstance(key, str):
+            metric = key.partition("/")[0]
+            return replace(self, outcomes={key: self._part(key)}, protocols={key: self.protocols[metric]})
+        index = selected(key, len(self))
+        return replace(
+            self,
+            outcomes={name: outcome.take(index) for name, outcome in self.outcomes.items()},
+            targets=None if self.targets is None else self.targets[index.to(self.targets.device)],
+            names=[self.names[i] for i in index.tolist()] if self.names else (),
+            ids=[self.ids[i] for i in index.tolist()] if self.ids else (),
+        )
+
+    def __iter__(self) -> Iterator[Scores]:
+        return (self[i] for i in range(len(self)))
+
     def __repr__(self) -> str:
-        by = self.protocol.get("protocol")
-        number = f"{self.mean:.4f} ± {self.standard_error:.4f}"
-        return f"Scores({self.metric!r}, protocol={by!r}, mean={number}, n={len(self)})"
+        lines = [
+            f"{name!r}, protocol={self.protocols[name].get('protocol')!r}, mean={o.mean:.4f} ± {o.standard_error:.4f}"
+            for name, o in self.outcomes.items()
+        ]
+        return f"Scores({'; '.join(lines)}, n={len(self)})"
+
+    def _repr_html_(self) -> str:
+        cells = [
+            (name + (" ↑" if higher_is_better(name) else " ↓"), f"{o.mean:.4f} ± {o.standard_error:.4f}", len(o))
+            for name, o in self.outcomes.items()
+        ]
+        rows = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in cells)
+        protocol = next(iter(self.protocols.values())).get("protocol")
+        return (
+            f"<table><thead><tr><th>metric</th><th>mean ± standard error</th><th>images</th></tr></thead>"
+            f"<tbody>{rows}</tbody></table><p>Protocol <code>{protocol}</code></p>"
+        )
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Names of the metrics."""
+        return tuple(self.outcomes)
+
+    @property
+    def metric(self) -> str:
+        """Name of the only metric."""
+        if len(self.outcomes) > 1:
+            names = ", ".join(self.outcomes)
+            raise OptionError(f"These are scores of {names}; choose one, such as scores[{self.metrics[0]!r}].")
+        return self.metrics[0]
+
+    @property
+    def higher_is_better(self) -> bool:
+        """Whether a better map has a higher value."""
+        return higher_is_better(self.metric)
+
+    @property
+    def protocol(self) -> dict[str, Any]:
+        """Every choice behind the only metric."""
+        return self.protocols[self.metric]
+
+    @property
+    def values(self) -> Tensor:
+        """One number an image, [N]; NaN for images that the metric's own rules leave out."""
+        return self._only.values
+
+    @property
+    def curves(self) -> Curves | None:
+        """What the numbers were computed from, where that is a curve."""
+        return self._only.curves
+
+    @property
+    def parts(self) -> Mapping[str, Outcome]:
+        """Results that the numbers are composed of, by name: one for each baseline, or insertion and deletion."""
+        return self._only.parts
+
+    @property
+    def judged(self) -> Tensor:
+        """Whether each image was judged, bool [N]."""
+        return self._only.judged
+
+    @property
+    def mean(self) -> float:
+        """Mean over the judged images; NaN if there is none."""
+        return self._only.mean
+
+    @property
+    def standard_error(self) -> float:
+        """Standard error of the mean; NaN for fewer than two judged images."""
+        return self._only.standard_error
 
     @property
     def reported(self) -> float:
         """The number that the protocol reports for all images: the mean, or the area under the median curve."""
-        if self.protocol.get("aggregate") == "median" and self.curves is not None:
-            return float(self.curves.areas(self.curves.median))
+        curves = self.curves
+        if self.protocol.get("aggregate") == "median" and curves is not None:
+            return float(curves.areas(curves.median))
         return self.mean
 
     def normalized(self, by: By = "set") -> Scores:
-        """See :meth:`Outcome.normalized`."""
-        return replace(super().normalized(by), protocol={**self.protocol, "normalize": by})
+        """Scores as (s - b) / (t - b); see :meth:`suffice.metrics.Outcome.normalized`."""
+        for name, outcome in self.outcomes.items():
+            if outcome.curves is None and not outcome.parts:
+                raise OptionError(f"normalize= is for metrics with curves; {name} has none. Measure it on its own.")
+        return replace(
+            self,
+            outcomes={name: outcome.normalized(by) for name, outcome in self.outcomes.items()},
+            protocols={name: {**protocol, "normalize": by} for name, protocol in self.protocols.items()},
+        )
+
+    def show(self) -> None:
+        """Show the mean curves with their standard errors, or else the numbers."""
+        from suffice.metrics.curve_figure import curve_figure
+
+        curves = {name: outcome.curves for name, outcome in self.outcomes.items() if outcome.curves is not None}
+        if curves:
+            show(curve_figure(curves))
+        else:
+            show(self._repr_html_(), "html")
+
+    def to_arrow(self) -> pyarrow.Table:
+        """One row an image: ``image``, ``image_id``, ``index``, ``target``, one column a metric and a part of one."""
+        import pyarrow as pa
+
+        columns: dict[str, Any] = {
+            "image": pa.array(self.names or [None] * len(self), pa.string()),
+            "image_id": pa.array(self.ids or [None] * len(self), pa.string()),
+            "index": pa.array(range(len(self)), pa.int64()),
+            "target": pa.array([None] * len(self) if self.targets is None else self.targets.tolist(), pa.int64()),
+        }
+        columns |= {name: pa.array(o.values.double().cpu().numpy()) for name, o in self._all_outcomes().items()}
+        return pa.table(columns).replace_schema_metadata({"protocols": _as_json(self.protocols)})
+
+    def to_pandas(self) -> Any:
+        """The table of :meth:`to_arrow` as a data frame; needs pandas."""
+        return to_pandas(self.to_arrow())
+
+    def save(self, path: str | Path) -> Path:
+        """Write everything to one safetensors file; what is not a tensor is JSON in its metadata."""
+        file = Path(path)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        tensors = {} if self.targets is None else {"targets": self.targets}
+        shapes = {}
+        for name, outcome in self._all_outcomes().items():
+            tensors[f"{name}|values"] = outcome.values
+            constant = None if outcome.curves is None else outcome.curves.constant
+            shapes[name] = {"combination": outcome.combination, "constant": constant}
+            for part in _CURVE_TENSORS if outcome.curves is not None else ():
+                tensors[f"{name}|{part}"] = getattr(outcome.curves, part)
+        about = {"protocols": self.protocols, "names": list(self.names), "ids": list(self.ids), "outcomes": shapes}
+        texts = {key: _as_json(value) for key, value in about.items()}
+        save_file({key: value.detach().cpu().contiguous() for key, value in tensors.items()}, file, texts)
+        return file
+
+    @classmethod
+    def load(cls, path: str | Path) -> Scores:
+        """Read what :meth:`save` wrote."""
+        if not Path(path).exists():
+            raise OptionError(f"There are no scores at {path}.")
+        tensors = load_file(path)
+        with safe_open(path, "pt") as opened:
+            about = {key: json.loads(text) for key, text in (opened.metadata() or {}).items()}
+        shapes = about.pop("outcomes")
+
+        def restored(name: str) -> Outcome:
+            parts = [other for other in shapes if other.rpartition("/")[0] == name]
+            curve = {part: tensors[f"{name}|{part}"] for part in _CURVE_TENSORS if f"{name}|{part}" in tensors}
+            return Outcome(
+                tensors[f"{name}|values"],
+                Curves(**curve, constant=shapes[name]["constant"]) if curve else None,
+                {part.rpartition("/")[2]: restored(part) for part in parts},
+                shapes[name]["combination"],
+            )
+
+        whole = {name: restored(name) for name in about["protocols"]}
+        return cls(whole, targets=tensors.get("targets"), **about)
+
+    @property
+    def _only(self) -> Outcome:
+        return self.outcomes[self.metric]
+
+    def _part(self, column: str) -> Outcome:
+        """The outcome that a name stands for: of a metric, or of a part of it, or of a part of that."""
+        if column in self.outcomes:
+            return self.outcomes[column]
+        metric, *parts = column.split("/")
+        if metric not in self.outcomes:
+            raise OptionError(f"There are no scores of {metric!r}; there are {', '.join(self.outcomes)}.")
+        outcome = self.outcomes[metric]
+        for name in parts:
+            if name not in outcome.parts:
+                known = ", ".join(outcome.parts) or "none"
+                raise OptionError(f"There is no {column!r}: the parts of {metric} under this protocol are {known}.")
+            outcome = outcome.parts[name]
+        return outcome
+
+    def _all_outcomes(self) -> dict[str, Outcome]:
+        """Outcomes of metrics and of all their parts, by name."""
+
+        def below(name: str, outcome: Outcome) -> Iterator[tuple[str, Outcome]]:
+            yield name, outcome
+            for part, inner in outcome.parts.items():
+                yield from below(f"{name}/{part}", inner)
+
+        return dict(pair for name, outcome in self.outcomes.items() for pair in below(name, outcome))
+
+
+_CURVE_TENSORS = ("x", "y", "whole", "hidden", "weights")
+
+
+def higher_is_better(column: str) -> bool:
+    """Which way is better; the deletion that is a part of something is better when it is lower."""
+    known = all_metrics()
+    return known[[name for name in column.split("/") if name in known][-1]].higher_is_better
+
+
+def _as_json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=repr)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from suffice.attribution import Attribution
 from suffice.errors import MissingExtra, OptionError
-from suffice.metrics.call import measure
+from suffice.metrics.api import measure
 from suffice.metrics.metric import find_metric
 from suffice.metrics.outcome import Outcome
 from suffice.metrics.protocols import Protocol, find_protocol
@@ -75,7 +75,7 @@ class MapMetric(Metric):
         self.names = (metric,) if isinstance(metric, str) else tuple(metric)
         self.single = isinstance(metric, str)
         self.net, self.standard_error = net, standard_error
-        self.protocol = find_protocol(protocol) if isinstance(protocol, str) else protocol
+        self.protocol = find_protocol(protocol)
         self.metric_options = dict(metric_options or {})
         if "normalize" in self.metric_options and self.metric_options["normalize"] == "set":
             raise OptionError('normalize="set" needs all images at once, and batches come one by one; use "image".')

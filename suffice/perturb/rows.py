@@ -6,8 +6,64 @@ device of the columns.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
+
+
+class Rows:
+    """A table: columns of one length as attributes; rows are chosen in all of them at once.
+
+    Args:
+        **columns: Tensors [K] or [K, words], on one device.
+
+    Example:
+        >>> rows = Rows(slot=torch.tensor([0, 1, 1]), ratio=torch.tensor([0.2, 0.9, 0.4]))
+        >>> rows[rows.ratio > 0.3].slot
+        tensor([1, 1])
+        >>> rows.sorted_by("slot", "ratio").ratio
+        tensor([0.2000, 0.4000, 0.9000])
+    """
+
+    def __init__(self, **columns: Tensor) -> None:
+        self.columns = columns
+
+    def __getattr__(self, name: str) -> Tensor:
+        try:
+            return self.__dict__["columns"][name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values())))
+
+    def __getitem__(self, rows: Tensor | slice) -> Rows:
+        """Some rows, by a mask, bool [K], by their positions, or by a slice."""
+        if isinstance(rows, Tensor) and rows.dtype == torch.bool:
+            rows = rows.nonzero().flatten()  # once, not once for each column
+        return Rows(**{name: column[rows] for name, column in self.columns.items()})
+
+    def split(self, mask: Tensor) -> tuple[Rows, Rows]:
+        """The rows where a mask, bool [K], is true, and the others."""
+        return self[mask], self[~mask]
+
+    def but(self, **columns: Tensor) -> Rows:
+        """The same rows with other or more columns."""
+        return Rows(**self.columns | columns)
+
+    def sorted_by(self, *names: str) -> Rows:
+        """The rows by the first of these columns, then the second, and so on."""
+        return self[lexsort(*(self.columns[name] for name in names))]
+
+    def first_of_each(self, *names: str) -> Rows:
+        """The first of each run of rows that are equal in these columns."""
+        return self[starts(*(self.columns[name] for name in names))]
+
+    @staticmethod
+    def cat(parts: Sequence[Rows]) -> Rows:
+        """The rows of several tables with the same columns, one after the other."""
+        return Rows(**{name: torch.cat([part.columns[name] for part in parts]) for name in parts[0].columns})
 
 
 def lexsort(*columns: Tensor) -> Tensor:

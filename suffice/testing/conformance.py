@@ -30,6 +30,7 @@ from suffice.testing.snapshots import (
     model_state,
     module_of,
     on_every_call,
+    out_of_memory_above,
     random_states,
     same_bits,
     workbench,
@@ -252,6 +253,19 @@ def random_state(run: Run, net: Any, images: Tensor, tolerance: float = 1e-5) ->
     for name, state in before.items():
         assert state == after[name], (
             f"random_state: the global random state of {name} has moved; draw from a generator of your own"
+        )
+
+
+@_promise
+def memory(run: Run, net: Any, images: Tensor, tolerance: float = 1e-5) -> None:
+    """A model that itself runs out of memory above so many inputs gives the same results as without that limit."""
+    with workbench(net) as copied:
+        free = _results(run, copied, images, "memory")
+    for most in sorted({1, (len(images) + 1) // 2}):
+        with workbench(net) as copied, out_of_memory_above(module_of(copied), most) as refused:
+            limited = _works(run, copied, images, "memory", f"where no more than {most} inputs fit")
+        _agree(
+            limited, free, tolerance, f"memory: results where {most} inputs fit at once, {refused[0]} times refused,"
         )
 
 

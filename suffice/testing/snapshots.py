@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import random
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from suffice.errors import OptionError
+from suffice.errors import OptionError, SufficeWarning
 
 
 @contextmanager
@@ -137,3 +138,23 @@ def on_every_call(module: nn.Module, fail_at: int | None) -> Iterator[list[int]]
     finally:
         for handle in handles:
             handle.remove()
+
+
+@contextmanager
+def out_of_memory_above(module: nn.Module, most: int) -> Iterator[list[int]]:
+    """Within it, a model refuses more inputs than ``most`` as a GPU does; counts refusals in a list of one."""
+    refused = [0]
+
+    def refuse(_module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        given = next(value for value in (*args, *kwargs.values()) if isinstance(value, Tensor))
+        if len(given) > most:
+            refused[0] += 1
+            raise torch.cuda.OutOfMemoryError(f"{len(given)} inputs, and no more than {most} fit (by a check)")
+
+    handle = module.register_forward_pre_hook(refuse, with_kwargs=True)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SufficeWarning)
+            yield refused
+    finally:
+        handle.remove()

@@ -1,1 +1,1 @@
-"""The metrics, one file each; whatever is in this folder is a metric."""
+"""The metrics of this package; whatever is in this folder declares itself when it is imported."""

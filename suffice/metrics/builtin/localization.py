@@ -1,4 +1,4 @@
-"""Localization by the largest bright part of a map."""
+"""Metrics that compare maps with the boxes of objects: pointing games, and localization."""
 
 from __future__ import annotations
 
@@ -7,33 +7,98 @@ from typing import Literal
 import numpy as np
 import torch
 
-from suffice.errors import OptionError
 from suffice.metrics.boxes import judged_masks
-from suffice.metrics.maps import resized
+from suffice.metrics.map_batch import MapBatch
 from suffice.metrics.metric import metric
 from suffice.metrics.outcome import Outcome
-from suffice.metrics.trial import Trial
+from suffice.options import Amount, Share
 from suffice.perturb.masks import Enlargement
+
+
+@metric(
+    "pointing-game",
+    higher_is_better=True,
+    bounds=(0, 1),
+    needs=("maps", "boxes"),
+    reference="Zhang et al., Top-down Neural Attention by Excitation Backprop, ECCV 2016",
+)
+def pointing_game(
+    given: MapBatch, *, tolerance: Amount = 0.0, largest: float | None = None, enlargement: Enlargement = "bilinear"
+) -> Outcome:
+    """Whether the highest pixel of the map lies in a box.
+
+    Args:
+        given: The images, maps and boxes. Of several highest pixels, the first from left to right and top to bottom
+            counts.
+        tolerance: It is a hit, too, if a pixel of a box is at most as many pixels away; the paper has 15.
+        largest: Images whose boxes together cover this share or more are not judged; None judges all.
+        enlargement: How maps are enlarged to the image.
+
+    Returns:
+        Values [B], 1 or 0; NaN for images that are not judged.
+    """
+    masks, judged = judged_masks(given.boxes, given.size, given.device, largest)
+    height, width = given.size
+    highest = given.resized_maps(enlargement).flatten(1).argmax(dim=1)
+    down = torch.arange(height, device=masks.device) - (highest // width)[:, None]
+    across = torch.arange(width, device=masks.device) - (highest % width)[:, None]
+    near = down[:, :, None] ** 2 + across[:, None, :] ** 2 <= tolerance**2
+    hit = (masks & near).flatten(1).any(dim=1)
+    return Outcome(torch.where(judged, hit.float(), torch.nan))
+
+
+@metric(
+    "energy-pointing-game",
+    higher_is_better=True,
+    bounds=(0, 1),
+    needs=("maps", "boxes"),
+    reference="Wang et al., Score-CAM, CVPR Workshops 2020",
+)
+def energy_pointing_game(
+    given: MapBatch,
+    *,
+    values: Literal["positive", "absolute"] = "positive",
+    largest: float | None = None,
+    enlargement: Enlargement = "bilinear",
+) -> Outcome:
+    """Which share of the map lies in the boxes.
+
+    Args:
+        given: The images, maps and boxes.
+        values: ``"positive"`` values count, or ``"absolute"`` ones.
+        largest: Images whose boxes together cover this share or more are not judged; None judges all.
+        enlargement: How maps are enlarged to the image.
+
+    Returns:
+        Values [B]; for a map that is nowhere above zero the share of the image that the boxes cover; NaN for images
+        that are not judged.
+    """
+    masks, judged = judged_masks(given.boxes, given.size, given.device, largest)
+    maps = given.resized_maps(enlargement).double()
+    energy = maps.abs() if values == "absolute" else maps.clamp(min=0)
+    energy = torch.where(energy.sum(dim=(1, 2), keepdim=True) > 0, energy, 1.0)
+    share = (energy * masks).sum(dim=(1, 2)) / energy.sum(dim=(1, 2))
+    return Outcome(torch.where(judged, share, torch.nan))
 
 
 @metric(
     "localization",
     higher_is_better=True,
-    range=(0, 1),
+    bounds=(0, 1),
     needs=("maps", "boxes"),
     reference="Zhou et al., Learning Deep Features for Discriminative Localization, CVPR 2016",
 )
 def localization(
-    trial: Trial,
+    given: MapBatch,
     *,
-    threshold: float | Literal["mean"] = 0.2,
+    threshold: Share | Literal["mean"] = 0.2,
     overlap: float | None = 0.5,
     enlargement: Enlargement = "bilinear",
 ) -> Outcome:
     """Whether a box around the largest bright part of the map overlaps an object's box enough.
 
     Args:
-        trial: The images, maps and boxes.
+        given: The images, maps and boxes.
         threshold: Bright is what lies at least this share of the way from the lowest to the highest value, or at least
             at the ``"mean"``. A constant map is bright everywhere.
         overlap: Intersection over union with the best of the boxes that is enough; None: that number itself.
@@ -42,17 +107,15 @@ def localization(
     Returns:
         Values [B]; NaN for images without a box.
     """
-    if threshold != "mean" and not (isinstance(threshold, (int, float)) and 0 <= threshold <= 1):
-        raise OptionError(f"threshold={threshold!r}; it can be 'mean' or a share from 0 to 1.")
-    _, judged = judged_masks(trial.boxes, trial.net.size, trial.pixels.device, None)
-    assert trial.boxes is not None, "checked when masks were made"
-    maps = resized(trial.maps, trial.net.size, enlargement)
+    _, judged = judged_masks(given.boxes, given.size, given.device, None)
+    assert given.boxes is not None, "checked when masks were made"
+    maps = given.resized_maps(enlargement)
     low, high = maps.amin(dim=(1, 2), keepdim=True), maps.amax(dim=(1, 2), keepdim=True)
     level = maps.mean(dim=(1, 2), keepdim=True) if threshold == "mean" else low + float(threshold) * (high - low)
     bright = (maps >= torch.minimum(level, high)).cpu().numpy()
     found = [
         max((_overlap(_largest_part(part), tuple(box)) for box in boxes.tolist()), default=0.0)
-        for part, boxes in zip(bright, trial.boxes, strict=True)
+        for part, boxes in zip(bright, given.boxes, strict=True)
     ]
     values = torch.tensor(found, device=judged.device)
     if overlap is not None:

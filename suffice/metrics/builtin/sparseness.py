@@ -6,32 +6,29 @@ from typing import Literal
 
 import torch
 
-from suffice.errors import OptionError
+from suffice.metrics.map_batch import MapBatch
 from suffice.metrics.metric import metric
 from suffice.metrics.outcome import Outcome
-from suffice.metrics.trial import Trial
 
 
 @metric(
     "sparseness",
     higher_is_better=True,
-    range=(0, 1),
+    bounds=(0, 1),
     needs=("maps",),
     reference="Chalasani et al., Concise Explanations of Neural Networks using Adversarial Training, ICML 2020",
 )
-def sparseness(trial: Trial, *, values: Literal["absolute", "shifted"] = "absolute") -> Outcome:
+def sparseness(given: MapBatch, *, values: Literal["absolute", "shifted"] = "absolute") -> Outcome:
     """How unequally the map is spread over its own pixels: the Gini index.
 
     Args:
-        trial: The maps.
+        given: The maps.
         values: ``"absolute"`` values, or values ``"shifted"`` so that the lowest is 1e-7.
 
     Returns:
         Values [B]: 0 for a constant map, near 1 if all lies in one pixel.
     """
-    if values not in ("absolute", "shifted"):
-        raise OptionError(f"values={values!r}; they can be 'absolute' or 'shifted'.")
-    flat = trial.maps.flatten(1).double()
+    flat = given.maps.flatten(1).double()
     flat = flat.abs() if values == "absolute" else flat - flat.amin(dim=1, keepdim=True) + 1e-7
     ordered = flat.sort(dim=1).values
     count = ordered.shape[1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
@@ -13,6 +14,7 @@ from suffice.errors import OptionError
 from suffice.metrics.sanity.randomize import How, Randomizer
 from suffice.metrics.sanity.report import Check, SanityReport, SanityRow
 from suffice.metrics.sanity.similarity import SIMILARITIES, constant
+from suffice.options import Count, check_options
 from suffice.vision import Classifier, Images, open_images
 from suffice.vision.classifier import Targets, targets_of
 
@@ -32,7 +34,7 @@ def sanity_check(
     check: Literal["cascading", "independent"] = "cascading",
     how: How = "reinitialize",
     targets: Targets = None,
-    draws: int = 1,
+    draws: Count = 1,
     options: Mapping[str, Mapping[str, Any]] | None = None,
     seed: int = 0,
     batch_size: int | Literal["auto"] = "auto",
@@ -71,17 +73,12 @@ def sanity_check(
         >>> net = Classifier(module, size=16, mean=(0.5, 0.5, 0.5), std=(0.5, 0.5, 0.5))
         >>> bright = from_function(lambda model, inputs, targets: inputs.mean(dim=1), "bright")
         >>> found = sanity_check(net, torch.rand(4, 3, 16, 16), bright)
-        >>> found.steps, found.row("bright").mean()
+        >>> found.steps, found.row("bright").means()
         (('trained', '3', '0'), tensor([1., 1., 1.], dtype=torch.float64))
         >>> str(found.verdict("bright"))
         'does not depend on the weights'
     """
-    if check not in ("cascading", "independent"):
-        raise OptionError(
-            f"check={check!r}; it can be 'cascading' or 'independent'. For labels, see data_randomization()."
-        )
-    if draws < 1:
-        raise OptionError(f"draws={draws}; expected 1 or more.")
+    check_options({"check": check, "how": how, "draws": draws}, sanity_check)
     first = Randomizer(net.module, how, seed)
     layers = first.layers[::-1]
 
@@ -93,9 +90,8 @@ def sanity_check(
             yield version
 
     steps = (TRAINED, *(layer.name for layer in layers))
-    return _compared(
-        net, versions, steps, images, methods, check, how, targets, draws, options, seed, batch_size, on_progress
-    )
+    comparison = _Comparison(check, how, steps, versions, draws, options or {}, seed, batch_size, on_progress)
+    return comparison(net, images, methods, targets)
 
 
 def data_randomization(
@@ -135,69 +131,79 @@ def data_randomization(
         yield permuted
 
     steps = (TRAINED, "permuted labels")
-    return _compared(
-        net, versions, steps, images, methods, "data", "trained", targets, 1, options, seed, batch_size, on_progress
-    )
+    comparison = _Comparison("data", "trained", steps, versions, 1, options or {}, seed, batch_size, on_progress)
+    return comparison(net, images, methods, targets)
 
 
-def _compared(
-    net: Classifier,
-    versions: Versions,
-    steps: tuple[str, ...],
-    images: Any,
-    methods: Methods,
-    check: Check,
-    how: str,
-    targets: Targets,
-    draws: int,
-    options: Mapping[str, Mapping[str, Any]] | None,
-    seed: int,
-    batch_size: int | Literal["auto"],
-    on_progress: Callable[[int, int], None] | None,
-) -> SanityReport:
-    """Compare the maps of a model with those of other versions of it, block by block of the images."""
-    opened = open_images(images.detach() if isinstance(images, Tensor) else images)
-    chosen = _fitting(methods, net)
-    targets_of(targets, (), len(opened))  # a wrong number of them is said at once
-    total = len(chosen) * len(opened) * (1 + draws * len(steps))
-    done = 0
+@dataclass(frozen=True)
+class _Comparison:
+    """Compares the maps of a model with those of other versions of it, block by block of the images.
 
-    def explained(version: Classifier, some: Images, method: Method, classes: Targets) -> Attribution:
-        nonlocal done
-        own = (options or {}).get(method.name, {})
-        found = attribute(version, some, method, targets=classes, seed=seed, batch_size=batch_size, **own)
-        done += len(some)
-        if on_progress is not None:
-            on_progress(done, total)
-        return found
+    Attributes:
+        check: Name of the check.
+        how: How versions were made.
+        steps: Name of each version.
+        versions: From the number of a draw to the versions, one after the other.
+        draws: How many draws there are.
+        options: Of methods, by name.
+        seed: Seed of everything random in methods.
+        batch_size: Inputs per forward.
+        on_progress: Called with (maps made, maps in all).
+    """
 
-    gathered = {method.name: _Gathered(draws, len(steps)) for method in chosen}
-    decided: list[Tensor] = []
-    for start in range(0, len(opened), BLOCK):
-        some = opened[start : start + BLOCK]
-        wanted = targets_of(targets, range(start, start + len(some)), len(opened))
-        before = {method.name: explained(net, some, method, wanted) for method in chosen}
-        classes = before[chosen[0].name].targets
-        decided.append(classes)
-        for method in chosen:
-            gathered[method.name].trained(before[method.name].maps)
-        for draw in range(draws):
-            for step, version in enumerate(versions(draw)):
-                for method in chosen:
-                    maps = explained(version, some, method, classes).maps
-                    gathered[method.name].add(draw, step, before[method.name].maps, maps)
-    return SanityReport(
-        check=check,
-        how=how,
-        steps=steps,
-        rows=tuple(gathered[method.name].row(method.name) for method in chosen),
-        model=net.name,
-        images=len(opened),
-        draws=draws,
-        seed=seed,
-        targets=torch.cat(decided),
-        pixels=net.prepare(opened[:1])[0].cpu(),
-    )
+    check: Check
+    how: str
+    steps: tuple[str, ...]
+    versions: Versions
+    draws: int
+    options: Mapping[str, Mapping[str, Any]]
+    seed: int
+    batch_size: int | Literal["auto"]
+    on_progress: Callable[[int, int], None] | None
+
+    def __call__(self, net: Classifier, images: Any, methods: Methods, targets: Targets) -> SanityReport:
+        opened = open_images(images.detach() if isinstance(images, Tensor) else images)
+        chosen = _fitting(methods, net)
+        targets_of(targets, (), len(opened))  # a wrong number of them is said at once
+        total = len(chosen) * len(opened) * (1 + self.draws * len(self.steps))
+        done = 0
+
+        def explained(version: Classifier, some: Images, method: Method, classes: Targets) -> Attribution:
+            nonlocal done
+            own = self.options.get(method.name, {})
+            found = attribute(version, some, method, classes, seed=self.seed, batch_size=self.batch_size, **own)
+            done += len(some)
+            if self.on_progress is not None:
+                self.on_progress(done, total)
+            return found
+
+        gathered = {method.name: _Gathered(self.draws, len(self.steps)) for method in chosen}
+        decided: list[Tensor] = []
+        for start in range(0, len(opened), BLOCK):
+            some = opened[start : start + BLOCK]
+            wanted = targets_of(targets, range(start, start + len(some)), len(opened))
+            before = {method.name: explained(net, some, method, wanted) for method in chosen}
+            classes = before[chosen[0].name].targets
+            decided.append(classes)
+            for method in chosen:
+                gathered[method.name].trained(before[method.name].maps)
+            for draw in range(self.draws):
+                for step, version in enumerate(self.versions(draw)):
+                    for method in chosen:
+                        maps = explained(version, some, method, classes).maps
+                        gathered[method.name].add(draw, step, before[method.name].maps, maps)
+        return SanityReport(
+            check=self.check,
+            how=self.how,
+            steps=self.steps,
+            rows=tuple(gathered[method.name].row(method.name) for method in chosen),
+            model=net.name,
+            images=len(opened),
+            draws=self.draws,
+            seed=self.seed,
+            targets=torch.cat(decided),
+            pixels=net.prepare(opened[:1])[0].cpu(),
+        )
 
 
 class _Gathered:
@@ -244,7 +250,7 @@ class _Gathered:
 
 def _fitting(methods: Methods, net: Classifier) -> list[Method]:
     listed = [methods] if isinstance(methods, (str, Method)) else list(methods)
-    found = [m if isinstance(m, Method) else find_method(m) for m in listed]
+    found = [find_method(m) for m in listed]
     if len({m.name for m in found}) < len(found):
         raise OptionError(f"methods={[m.name for m in found]}; expected different ones.")
     fitting = [m for m in found if m.incompatibility(net) is None]

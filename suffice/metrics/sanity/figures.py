@@ -5,7 +5,7 @@ from __future__ import annotations
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from suffice.attribution.pictures import overlay
+from suffice.draw import overlay
 from suffice.errors import MissingExtra
 from suffice.metrics.sanity.report import LIMIT, SanityReport
 from suffice.perturb import enlarge
@@ -47,7 +47,7 @@ def curve_figure(report: SanityReport) -> Figure:
     lowest = 0.0
     for panel, similarity in zip(axes, panels, strict=True):
         for number, row in enumerate(report.rows):
-            mean, error = row.mean(similarity), row.error(similarity).nan_to_num(0.0)
+            mean, error = row.means(similarity), row.standard_errors(similarity).nan_to_num(0.0)
             color, marker = COLORS[number % len(COLORS)], MARKERS[number % len(MARKERS)]
             # A ninth method has the color of the first and another line.
             line = ("-", "--", ":")[number // len(COLORS) % 3]

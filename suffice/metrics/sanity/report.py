@@ -62,11 +62,11 @@ class SanityRow:
     constant: Tensor
     example: Tensor
 
-    def mean(self, similarity: str = "spearman") -> Tensor:
+    def means(self, similarity: str = "spearman") -> Tensor:
         """Mean over draws and images at each step, [steps]."""
         return self.values[similarity].mean(dim=(0, 2))
 
-    def error(self, similarity: str = "spearman") -> Tensor:
+    def standard_errors(self, similarity: str = "spearman") -> Tensor:
         """Standard error of the mean at each step, [steps].
 
         Over images, and, for several draws of random weights, over these too. With one draw it says nothing about
@@ -79,7 +79,7 @@ class SanityRow:
         if draws > 1:
             parts.append(self.values[similarity].mean(dim=2).var(dim=0) / draws)
         if not parts:
-            return torch.full_like(self.mean(similarity), math.nan)
+            return torch.full_like(self.means(similarity), math.nan)
         return torch.stack(parts).sum(dim=0).sqrt()
 
 
@@ -149,14 +149,16 @@ class SanityReport:
             cells = [row.method]
             for similarity in SIMILARITIES:
                 step = self._judged_step(row, similarity)
-                cells.append(f"{float(row.mean(similarity)[step]):.2f} ± {float(row.error(similarity)[step]):.2f}")
+                cells.append(
+                    f"{float(row.means(similarity)[step]):.2f} ± {float(row.standard_errors(similarity)[step]):.2f}"
+                )
             yield [*cells, f"{float(row.others['spearman'].mean()):.2f}", str(self.verdict(row.method))]
 
     def notes(self) -> list[str]:
         """What to know beside the table."""
         said = []
         for row in self.rows:
-            again = float(row.mean("spearman")[0])
+            again = float(row.means("spearman")[0])
             if again < 0.999:
                 said.append(f"{row.method} is not deterministic: explained twice, the same model gives {again:.3f}.")
             share = float(row.constant[-1])
@@ -182,7 +184,9 @@ class SanityReport:
         rows = []
         for row in self.rows:
             verdict = self.verdict(row.method)
-            similar = {s: {"mean": _plain(row.mean(s)), "error": _plain(row.error(s))} for s in row.values}
+            similar = {
+                s: {"mean": _plain(row.means(s)), "standard_error": _plain(row.standard_errors(s))} for s in row.values
+            }
             others = {s: _plain(values.mean()) for s, values in row.others.items()}
             rows.append(
                 {
@@ -212,7 +216,7 @@ class SanityReport:
             numbers = [name for similarity in SIMILARITIES for name in (similarity, f"{similarity}_error")]
             writer.writerow(["model", "check", "how", "method", "step", "layer", "images", *numbers])
             for row in self.rows:
-                columns = [column.tolist() for s in SIMILARITIES for column in (row.mean(s), row.error(s))]
+                columns = [column.tolist() for s in SIMILARITIES for column in (row.means(s), row.standard_errors(s))]
                 for step, (layer, *values) in enumerate(zip(self.steps, *columns, strict=True)):
                     writer.writerow([*common, row.method, step, layer, self.images, *values])
         long: dict[str, list[Any]] = {key: [] for key in ("method", "draw", "step", "layer", "image", *SIMILARITIES)}
@@ -249,14 +253,14 @@ class SanityReport:
     def _interval(self, row: SanityRow) -> tuple[Tensor, Tensor]:
         """Two standard errors below and above the larger of the two rank correlations, [steps]."""
         kinds = ("spearman", "absolute")
-        means = torch.stack([row.mean(kind) for kind in kinds])
-        errors = torch.stack([row.error(kind).nan_to_num(0.0) for kind in kinds])
+        means = torch.stack([row.means(kind) for kind in kinds])
+        errors = torch.stack([row.standard_errors(kind).nan_to_num(0.0) for kind in kinds])
         return (means - 2 * errors).amax(dim=0), (means + 2 * errors).amax(dim=0)
 
     def _judged_step(self, row: SanityRow, similarity: str) -> int:
         if self.check != "independent":
             return len(self.steps) - 1
-        return 1 + int(row.mean(similarity)[1:].argmax())
+        return 1 + int(row.means(similarity)[1:].argmax())
 
 
 def _plain(values: Tensor) -> Any:

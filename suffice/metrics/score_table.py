@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,9 @@ import numpy as np
 from scipy import stats
 from torch import Tensor
 
-from suffice.metrics.metric import all_metrics, find_metric
+from suffice.errors import OptionError
+from suffice.metrics.outcome import Outcome
+from suffice.metrics.scores import Scores, higher_is_better
 
 LATEX = {"_": "\\_", "%": "\\%", "±": "$\\pm$", "↑": "$\\uparrow$", "↓": "$\\downarrow$"}
 
@@ -35,14 +37,9 @@ class TableRow:
     seconds: float
     facts: Mapping[str, float] = field(default_factory=dict)
 
-    def mean(self, metric: str) -> float:
-        """Mean over images."""
-        return float(self.values[metric].nanmean())
-
-    def error(self, metric: str) -> float:
-        """Standard error of the mean."""
-        known = self.values[metric][~self.values[metric].isnan()]
-        return float(known.std() / len(known) ** 0.5) if len(known) > 1 else float("nan")
+    def __getitem__(self, metric: str) -> Outcome:
+        """Values of one metric, with their ``mean`` and ``standard_error``."""
+        return Outcome(self.values[metric])
 
 
 @dataclass(frozen=True)
@@ -76,13 +73,40 @@ class ScoreTable:
     protocol: str
     images: int
 
+    @classmethod
+    def of(cls, scores: Iterable[Scores], metrics: Sequence[str] | None = None) -> ScoreTable:
+        """A table of scores that exist, of one model and method each, under one protocol.
+
+        Args:
+            scores: What :func:`suffice.measure` returned for attributions.
+            metrics: Its columns: metrics, or parts of them such as ``"insertion/gray"``; default: all metrics.
+        """
+        given = list(scores)
+        if not given:
+            raise OptionError("A table needs scores; there are none.")
+        columns = tuple(metrics or given[0].metrics)
+        about = [one.protocols[one.metrics[0]] for one in given]
+        names = {choices["protocol"] for choices in about}
+        if len(names) > 1:
+            raise OptionError(f"A table has one protocol; these scores have {', '.join(sorted(names))}.")
+        rows = [
+            TableRow(
+                choices["model"],
+                choices["maps"].get("settings", {}).get("method", "given maps"),
+                {column: one[column].values.cpu() for column in columns},
+                float("nan"),
+            )
+            for one, choices in zip(given, about, strict=True)
+        ]
+        return cls(tuple(rows), columns, names.pop(), len(given[0]))
+
     def standing(self, model: str, metric: str) -> Standing:
         """Who is best, who is second, and whether the difference could be chance."""
-        rows = [r for r in self.rows if r.model == model and not np.isnan(r.mean(metric))]
+        rows = [r for r in self.rows if r.model == model and not np.isnan(r[metric].mean)]
         if not rows:
             return Standing("", None, float("nan"))
-        sign = 1 if _higher_is_better(metric) else -1
-        rows.sort(key=lambda row: -sign * row.mean(metric))
+        sign = 1 if higher_is_better(metric) else -1
+        rows.sort(key=lambda row: -sign * row[metric].mean)
         if len(rows) == 1:
             return Standing(rows[0].method, None, float("nan"))
         difference = (rows[0].values[metric] - rows[1].values[metric]).double().numpy()
@@ -92,11 +116,11 @@ class ScoreTable:
 
     def ordered(self, metric: str) -> ScoreTable:
         """The same table, for each model the best by one metric first; rows without a value come last."""
-        sign = -1 if _higher_is_better(metric) else 1
+        sign = -1 if higher_is_better(metric) else 1
         models = list(dict.fromkeys(row.model for row in self.rows))
 
         def place(row: TableRow) -> tuple[int, float]:
-            mean = row.mean(metric)
+            mean = row[metric].mean
             return models.index(row.model), float("inf") if np.isnan(mean) else sign * mean
 
         return replace(self, rows=tuple(sorted(self.rows, key=place)))
@@ -105,7 +129,7 @@ class ScoreTable:
         """Rows as text: model, method, one cell a metric, one a fact, seconds an image.
 
         Args:
-            mark: Gets the text of a cell and its place, 1 for the best of its model and 2 for the second, else 0.
+            mark: Gets the text of a cell and its rank, 1 for the best of its model and 2 for the second, else 0.
 
         Yields:
             Cells of one row.
@@ -116,7 +140,7 @@ class ScoreTable:
             for column in self.metrics:
                 standing = standings[row.model, column]
                 place = {standing.best: 1, standing.second: 2}.get(row.method, 0)
-                cells.append(mark(f"{row.mean(column):.3f} ± {row.error(column):.3f}", place))
+                cells.append(mark(f"{row[column].mean:.3f} ± {row[column].standard_error:.3f}", place))
             cells += [f"{row.facts[fact]:.4g}" if fact in row.facts else "" for fact in self.facts]
             yield [*cells, f"{row.seconds:.3g}"]
 
@@ -128,21 +152,21 @@ class ScoreTable:
     @property
     def headings(self) -> list[str]:
         """Above the columns; an arrow says which way is better."""
-        arrows = [f"{m} {'↑' if _higher_is_better(m) else '↓'}" for m in self.metrics]
+        arrows = [f"{m} {'↑' if higher_is_better(m) else '↓'}" for m in self.metrics]
         return ["model", "method", *arrows, *self.facts, "s / image"]
 
     def notes(self) -> list[str]:
         """Best against second in every column, in words."""
-        said = []
+        notes = []
         for model in dict.fromkeys(r.model for r in self.rows):
             for metric in self.metrics:
                 standing = self.standing(model, metric)
                 if standing.second is not None:
                     verdict = "clearly better than" if standing.p < 0.05 else "not clearly better than"
-                    said.append(
+                    notes.append(
                         f"{model}, {metric}: {standing.best} is {verdict} {standing.second} (p = {standing.p:.2g})."
                     )
-        return said
+        return notes
 
     def to_markdown(self, notes: bool = True) -> str:
         """The table in Markdown: best bold, second best in italics, then, as ``notes``, who is clearly better."""
@@ -181,10 +205,10 @@ class ScoreTable:
         (out / "scores.tex").write_text(self.to_latex(), encoding="utf-8")
         with (out / "scores.csv").open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
-            numbers = [f"{metric}{end}" for metric in self.metrics for end in ("", "_error")]
+            numbers = [f"{metric}{end}" for metric in self.metrics for end in ("", "_standard_error")]
             writer.writerow(["model", "method", "protocol", "images", *numbers, *self.facts, "seconds_per_image"])
             for row in self.rows:
-                means = [n for metric in self.metrics for n in (row.mean(metric), row.error(metric))]
+                means = [n for metric in self.metrics for n in (row[metric].mean, row[metric].standard_error)]
                 facts = [row.facts.get(fact, "") for fact in self.facts]
                 writer.writerow([row.model, row.method, self.protocol, self.images, *means, *facts, row.seconds])
         long: dict[str, list[Any]] = {key: [] for key in ("model", "method", "image", *self.metrics)}
@@ -195,9 +219,3 @@ class ScoreTable:
             for metric in self.metrics:
                 long[metric] += row.values[metric].tolist()
         pq.write_table(pa.table(long), out / "scores.parquet")
-
-
-def _higher_is_better(column: str) -> bool:
-    """Which way is better; the deletion that is a part of something is better when it is lower."""
-    names = [name for name in column.split("/") if name in all_metrics()]
-    return find_metric(names[-1]).higher_is_better

@@ -1,4 +1,4 @@
-"""Fill the table: explain images by every method on every model, and measure the maps."""
+"""Explain images by every method on every model, measure the maps, and put the scores in a table."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ import torch
 from torch import Tensor
 
 from suffice.attribution import Attribution, Method, attribute, find_method
-from suffice.attribution.call import Forwarders
 from suffice.errors import OptionError
-from suffice.metrics.call import measure
-from suffice.metrics.outcome import Outcome
+from suffice.metrics.api import measure
 from suffice.metrics.protocols import Protocol, TargetClass, find_protocol
-from suffice.metrics.table import ScoreTable, TableRow
-from suffice.perturb.forwarder import Precision
+from suffice.metrics.score_table import ScoreTable, TableRow
+from suffice.metrics.scores import Scores
+from suffice.perturb.runner import Precision, Runner
 from suffice.vision import Classifier, Images, open_images
 
 # So many images are explained and measured before their maps are let go of.
@@ -42,7 +41,7 @@ class Entry:
     @property
     def found(self) -> Method:
         """The method itself."""
-        return self.method if isinstance(self.method, Method) else find_method(self.method)
+        return find_method(self.method)
 
     @property
     def name(self) -> str:
@@ -81,7 +80,7 @@ def score_table(
         options: Of methods, by name.
         seed: Seed of everything random.
         batch_size: Inputs per forward.
-        precision: Of the model, for the metrics and for methods that need no gradients.
+        precision: Of the model; methods that propagate relevance are always in fp32.
         compile: Compile the model, once, for the metrics and for methods that do not look inside it.
         on_row: Called with each row when it is done.
         on_progress: Called with (maps made and measured, in all).
@@ -97,7 +96,7 @@ def score_table(
         >>> [row.method for row in table.rows]
         ['rise masks=10', 'rise masks=200']
     """
-    chosen = find_protocol(protocol) if isinstance(protocol, str) else protocol
+    chosen = find_protocol(protocol)
     for metric in metrics:
         chosen.options(_metric_of(metric))  # what the protocol does not know is said before any work
     opened = open_images(images)
@@ -118,20 +117,18 @@ def score_table(
     if not pairs:
         models = ", ".join(net.name for net in nets)
         raise OptionError(f"None of {', '.join(names)} fits {models}; suffice.list_methods() lists others.")
-    rows, forwarders = [], None
+    rows: list[TableRow] = []
+    runner: Runner | None = None
     for number, (net, entry) in enumerate(pairs):
-        if forwarders is None or forwarders.net is not net:
-            forwarders = Forwarders(net, batch_size, precision, compile)
+        if runner is None or runner.net is not net:
+            runner = Runner(net, batch_size=batch_size, precision=precision, compile=compile)
 
         def report(done: int, before: int = number * len(opened)) -> None:
             if on_progress is not None:
                 on_progress(before + done, len(pairs) * len(opened))
 
-        method = entry.found
-        explaining = partial(attribute, net, method=method, seed=seed, forwarder=forwarders.of(method), **entry.options)
-        measuring = partial(
-            measure, net, protocol=chosen, target_class="explained", seed=seed, forwarder=forwarders.fast
-        )
+        explaining = partial(attribute, net, method=entry.found, seed=seed, runner=runner, **entry.options)
+        measuring = partial(measure, net, protocol=chosen, target_class="explained", seed=seed, runner=runner)
         values, seconds = _blockwise(opened, metrics, explained == "label", explaining, measuring, report)
         rows.append(TableRow(net.name, entry.name, values, seconds))
         if on_row is not None:
@@ -142,7 +139,7 @@ def score_table(
 def _entry(given: str | Method | Entry, options: Mapping[str, Mapping[str, Any]]) -> Entry:
     if isinstance(given, Entry):
         return replace(given, options={**options.get(given.found.name, {}), **given.options}, label=given.name)
-    method = given if isinstance(given, Method) else find_method(given)
+    method = find_method(given)
     return Entry(method, options.get(method.name, {}), method.name)
 
 
@@ -151,7 +148,7 @@ def _blockwise(
     columns: Sequence[str],
     of_labels: bool,
     explaining: Callable[..., Attribution],
-    measuring: Callable[..., Any],
+    measuring: Callable[..., Scores],
     report: Callable[[int], None],
 ) -> tuple[dict[str, Tensor], float]:
     """Values by column and seconds an image, block by block, so that memory does not grow with the number of images."""
@@ -164,24 +161,12 @@ def _blockwise(
         begun = time.perf_counter()
         maps = explaining(images=some, targets=targets)
         seconds += time.perf_counter() - begun
-        found = measuring(images=some, maps=maps, metric=wanted)
+        scores = measuring(images=some, maps=maps, metric=wanted)
         for column in columns:
-            values[column].append(_part_of(found, column).values.cpu())
+            values[column].append(scores[column].values.cpu())
         report(start + len(some))
     return {column: torch.cat(parts) for column, parts in values.items()}, seconds / len(images)
 
 
 def _metric_of(column: str) -> str:
     return column.partition("/")[0]
-
-
-def _part_of(found: Mapping[str, Outcome], column: str) -> Outcome:
-    """The outcome that a column names: of a metric, or of a part of it, or of a part of that."""
-    outcome, *parts = column.split("/")
-    part = found[outcome]
-    for name in parts:
-        if name not in part.parts:
-            known = ", ".join(part.parts) or "none"
-            raise OptionError(f"There is no {column!r}: the parts of {outcome} under this protocol are {known}.")
-        part = part.parts[name]
-    return part
