@@ -26,7 +26,7 @@ from suffice import Classifier, open_images
 from suffice.compare import paired_ratio
 from suffice.evidence import EvidenceStream, Settings
 from suffice.evidence.writer import TableWriter
-from suffice.perturb import Forwarder
+from suffice.perturb import Runner
 from suffice.zoo.training import load_trained, open_data
 
 COUNTS = ("distinct_80", "distinct_70", "distinct_60", "distinct_50")
@@ -65,11 +65,11 @@ def search(options: argparse.Namespace) -> None:
         module, facts = load_trained(file, options.device)
         height, width = facts["size"]
         net = Classifier(module, size=(height, width), mean=facts["mean"], std=facts["std"], name=file.stem)
-        forwarder = Forwarder(net, batch_size=options.batch, precision=options.precision)
+        runner = Runner(net, batch_size=options.batch, precision=options.precision)
         settings = Settings(max_size=options.max_size)
         begun = time.perf_counter()
         with TableWriter(facts["name"], "", target.with_suffix(".part")) as writer:
-            for evidence in EvidenceStream(net, images, None, settings, forwarder, images_at_once=options.at_once):
+            for evidence in EvidenceStream(net, images, None, settings, runner, images_at_once=options.at_once):
                 writer.add(evidence)
         target.with_suffix(".part").rename(target)
         (options.out / f"{file.stem}.json").write_text(json.dumps({**facts, "file": file.name}))

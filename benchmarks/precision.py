@@ -29,7 +29,7 @@ def compared(exact: EvidenceSet, rough: EvidenceSet) -> dict:
         "shared share of MSEs": sum(len(a & b) for a, b in pairs) / max(sum(len(a | b) for a, b in pairs), 1),
     }
     for name in STATISTICS:
-        a, b = (np.array(e.table().column(name).to_pylist(), dtype=float) for e in (exact, rough))
+        a, b = (np.array(e.to_arrow().column(name).to_pylist(), dtype=float) for e in (exact, rough))
         change = (b - a)[~np.isnan(b - a)]
         row[name] = {
             "fp32": float(np.nanmean(a)), "mean": float(np.nanmean(b)), "change": float(change.mean()),

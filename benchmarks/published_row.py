@@ -16,13 +16,12 @@ from pathlib import Path
 import torch
 
 from benchmarks.real_models import photographs, resnet50_v1
-from suffice.attribution import seed_map
-from suffice.evidence import Evidence, Settings
+from suffice.evidence import Evidence, EvidenceStream, Settings
 from suffice.evidence.counting import COUNTINGS
-from suffice.evidence.find import EvidenceStream
 from suffice.evidence.search import Searcher
+from suffice.evidence.seed_map import seed_map
 from suffice.evidence.statistics import count_column, evidence_table
-from suffice.perturb import Forwarder, Probe
+from suffice.perturb import Probe, Runner
 
 PUBLISHED = {
     "cvpr2024": {"mses": 6.76, "mean_size": 7.28, 0.8: 53.68, 0.7: 108.55, 0.6: 180.44, 0.5: 296.92},
@@ -74,10 +73,10 @@ def run(probe: Probe, settings: Settings, saliency: torch.Tensor | None, names: 
     """Search all images of a probe."""
     searcher = Searcher(probe, settings)
     searcher.admit(torch.arange(len(probe)), saliency if settings.search == "sag" else None)
-    maker = EvidenceStream(probe.net, names_only(names), None, settings, probe.forwarder)
+    maker = EvidenceStream(probe.net, names_only(names), None, settings, probe.runner)
     found = []
     while searcher.active:
-        found += [maker.evidence_of(f, probe, f.place) for f in searcher.round()]
+        found += [maker.evidence_of(f, probe, slot, slot) for slot, f in searcher.round().items()]
     return sorted(found, key=lambda e: e.index)
 
 
@@ -99,7 +98,7 @@ def main() -> None:
 
     images = photographs()[: options.images]
     own = resnet50_v1(options.device)
-    forwarder = Forwarder(own, batch_size=options.batch, precision=options.precision, compile=options.compile)
+    runner = Runner(own, batch_size=options.batch, precision=options.precision, compile=options.compile)
     rows = []
     only = set(filter(None, options.only.split(";")))
     for (baseline, cells, rule), every in SEARCHES.items():
@@ -108,23 +107,14 @@ def main() -> None:
             continue
         net = own.replace(resize=rule)
         pixels = net.prepare(images)
-        probe = Probe(own, pixels, baseline=baseline, cells=cells, forwarder=forwarder, remember=1 << 25)
+        probe = Probe(own, pixels, baseline=baseline, cells=cells, runner=runner, remember=1 << 25)
         saliency = {}
         for name, changes in searches.items():
             started = time.perf_counter()
             settings = Settings(**{"max_size": options.max_size, "baseline": baseline, "cells": cells, **changes})
             defect = settings.noise_defect
             if settings.search == "sag" and defect not in saliency:
-                saliency[defect] = seed_map(
-                    own,
-                    pixels,
-                    probe.targets,
-                    7,
-                    baseline=baseline,
-                    noise_defect=defect,
-                    ids=images.ids,
-                    batch_size=512,
-                )
+                saliency[defect] = seed_map(Runner(own), pixels, probe.targets, settings, images.ids)
             for expanded in (None, 3):
                 found = run(probe, settings.changed(expanded_mses=expanded), saliency.get(defect), images.names)
                 table = evidence_table(found)

@@ -82,11 +82,11 @@ def evidence(
     their summary. With --out, writes evidence.parquet (one row an image), and for each image the structured
     attention graph (SVG, JSON, DOT) and a picture of every MSE. On Ctrl-C, what is finished is kept.
     """
-    from suffice.evidence.find import EvidenceStream
-    from suffice.evidence.presets import settings_of
+    from suffice.evidence import EvidenceStream
+    from suffice.evidence import preset as named_settings
     from suffice.evidence.statistics import summarize
     from suffice.evidence.writer import TableWriter
-    from suffice.perturb import Forwarder
+    from suffice.perturb import Runner
     from suffice.vision import open_images
 
     opened = open_images(images[0] if len(images) == 1 else images)
@@ -94,9 +94,9 @@ def evidence(
         "grid": grid, "threshold": threshold, "beam_width": beam_width, "baseline": baseline, "max_mses": max_mses,
         "search": search.value if search else None, "minimal": minimal.value if minimal else None, "max_size": max_size,
     }  # fmt: skip
-    settings = settings_of(preset, {k: v for k, v in given.items() if v is not None})
+    settings = named_settings(preset or "default").changed(**{k: v for k, v in given.items() if v is not None})
     net = load_model(model, checkpoint, random_weights, device, resize)
-    forwarder = Forwarder(net, batch_size=batch or "auto", precision=precision.value, compile=compile)
+    runner = Runner(net, batch_size=batch or "auto", precision=precision.value, compile=compile)
     draw = len(opened) <= FEW if figures is None else figures
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
@@ -109,7 +109,7 @@ def evidence(
             opened,
             target,
             settings,
-            forwarder,
+            runner,
             on_error="raise" if len(opened) == 1 else "skip",
             on_progress=on_progress,
         )
@@ -129,7 +129,7 @@ def evidence(
     if as_json:
         output.print_json({"model": net.name, "family": net.family, "images": printed})
     elif len(opened) > 1 and writer.rows:
-        _print_summary(summarize(writer.table()), net.name, settings.counting)
+        _print_summary(summarize(writer.to_arrow()), net.name, settings.counting)
     for skip in work.skipped:
         output.note(f"Skipped {skip.name}: {skip.reason}")
     if out is not None:
@@ -162,7 +162,7 @@ def _print_summary(summary: Summary, model: str, counting: Counting) -> None:
     rows = []
     for name in wanted:
         s = summary.statistics[name]
-        rows.append((name, f"{s.mean:.2f}", f"{s.error:.2f}", f"{s.std:.2f}", f"{s.median:.2f}"))
+        rows.append((name, f"{s.mean:.2f}", f"{s.standard_error:.2f}", f"{s.std:.2f}", f"{s.median:.2f}"))
     output.print_table(
         f"{model}: {summary.images} images", ("quantity", "mean", "± s.e.", "std", "median"), rows, right=(1, 2, 3, 4)
     )
@@ -172,7 +172,7 @@ def _print_summary(summary: Summary, model: str, counting: Counting) -> None:
 
 
 def _draw(found: Evidence, net: Classifier, images: Images, out: Path) -> None:
-    from suffice.evidence.graph_pictures import mse_picture
+    from suffice.draw import region_picture
 
     stem = f"{found.index:05d}-{Path(found.name).stem}"
     pixels = net.geometry(images[found.index].decode())
@@ -181,7 +181,7 @@ def _draw(found: Evidence, net: Classifier, images: Images, out: Path) -> None:
     (out / f"{stem}.json").write_text(graph.to_json(), encoding="utf-8")
     (out / f"{stem}.dot").write_text(graph.to_dot(), encoding="utf-8")
     for number, mse in enumerate(found.mses, start=1):
-        mse_picture(pixels, found.grid, mse.cells).save(out / f"{stem}-mse-{number:02d}.png")
+        region_picture(pixels, found.grid, mse.cells).save(out / f"{stem}-mse-{number:02d}.png")
 
 
 def _as_json(found: Evidence) -> dict[str, Any]:

@@ -1,13 +1,26 @@
 """What is enough for a model to decide: minimal sufficient explanations and what lies below them.
 
-* :func:`find_evidence`: beam search for MSEs in many images at once; :class:`EvidenceStream`: the same, image by image.
-* :class:`Evidence`, :class:`EvidenceSet`, :class:`MSE`: what it finds: regions, counts, graphs, tables.
-* :class:`Settings`, :func:`presets`: every choice behind the numbers.
+* :func:`find_evidence`: beam search for minimal sufficient explanations (MSEs) in many images at once;
+  :class:`EvidenceStream`: the same, image by image.
+* :class:`EvidenceSet`, :class:`Evidence`, :class:`MSE`: what it finds: regions, counts, tables.
+* :class:`Graph`: the structured attention graph of an image, as a picture and for other programs.
+* :class:`Settings`, :func:`preset`, :func:`list_presets`: every choice behind the numbers.
 """
 
-from suffice.evidence.find import EvidenceStream, find_evidence
-from suffice.evidence.presets import presets
-from suffice.evidence.result import MSE, Evidence, EvidenceSet
-from suffice.evidence.settings import Settings
+from suffice.evidence.finding import MSE
+from suffice.evidence.graph import Graph
+from suffice.evidence.result import Evidence, EvidenceSet
+from suffice.evidence.settings import Settings, list_presets, preset
+from suffice.evidence.stream import EvidenceStream, find_evidence
 
-__all__ = ["MSE", "Evidence", "EvidenceSet", "EvidenceStream", "Settings", "find_evidence", "presets"]
+__all__ = [
+    "MSE",
+    "Evidence",
+    "EvidenceSet",
+    "EvidenceStream",
+    "Graph",
+    "Settings",
+    "find_evidence",
+    "list_presets",
+    "preset",
+]

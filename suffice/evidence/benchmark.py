@@ -6,12 +6,12 @@ import time
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from suffice.evidence.find import EvidenceStream
 from suffice.evidence.one_at_a_time import OneAtATime, search_one_at_a_time
 from suffice.evidence.settings import Settings
+from suffice.evidence.stream import EvidenceStream
 from suffice.evidence.writer import TableWriter
 from suffice.perturb.benchmark import bare_forwards_per_second
-from suffice.perturb.forwarder import Forwarder, Precision
+from suffice.perturb.runner import Precision, Runner
 from suffice.vision.classifier import Classifier
 from suffice.vision.images import open_images
 
@@ -71,11 +71,11 @@ def benchmark_evidence(
     """
     settings = settings or Settings()
     opened = open_images(images)
-    forwarder = Forwarder(net, batch_size=batch_size, precision=precision, compile=compile)
-    bare = bare_forwards_per_second(forwarder)  # also compiles and warms up
-    list(EvidenceStream(net, opened[:1], None, settings.changed(max_size=1), forwarder, images_at_once=images_at_once))
+    runner = Runner(net, batch_size=batch_size, precision=precision, compile=compile)
+    bare = bare_forwards_per_second(runner)  # also compiles and warms up
+    list(EvidenceStream(net, opened[:1], None, settings.changed(max_size=1), runner, images_at_once=images_at_once))
 
-    work = EvidenceStream(net, opened, None, settings, forwarder, images_at_once=images_at_once)
+    work = EvidenceStream(net, opened, None, settings, runner, images_at_once=images_at_once)
     started = time.perf_counter()
     with TableWriter(net.name, net.family) as writer:
         for evidence in work:
@@ -83,7 +83,7 @@ def benchmark_evidence(
     count = writer.rows
     seconds = time.perf_counter() - started
     counters = work.counters
-    after = bare_forwards_per_second(forwarder)
+    after = bare_forwards_per_second(runner)
     bare = (bare + after) / 2  # before and after: a machine that slows down troubles both
 
     twin = None

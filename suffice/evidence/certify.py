@@ -9,8 +9,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from suffice.evidence.beam import no_sets
 from suffice.perturb.regions import Grid
-from suffice.perturb.rows import rank_in_group, unique
+from suffice.perturb.rows import Rows, rank_in_group, unique
 
 
 class Certifier:
@@ -19,64 +20,61 @@ class Certifier:
     Args:
         grid: The grid.
         budget: Most subsets to evaluate for one image.
-        places: How many images are searched at once.
+        slots: How many images are searched at once.
         device: Where the arrays live.
+
+    Attributes:
+        subsets: Those being enlarged; columns ``slot``, ``region`` and ``root``, the set they are below.
+        exhausted: Whether the budget of an image is spent, bool [slots].
     """
 
-    def __init__(self, grid: Grid, budget: int, places: int, device: torch.device) -> None:
+    def __init__(self, grid: Grid, budget: int, slots: int, device: torch.device) -> None:
         self.grid, self.budget = grid, budget
-        none = torch.zeros(0, dtype=torch.long, device=device)
-        self.place, self.region, self.root = none, grid.empty(0, device), grid.empty(0, device)
-        self.found_place, self.found_region = none, grid.empty(0, device)
-        self.spent = torch.zeros(places, dtype=torch.long, device=device)
-        self.exhausted = torch.zeros(places, dtype=torch.bool, device=device)
+        self._sufficient = no_sets(grid, device)
+        self.subsets = self._sufficient.but(root=grid.empty(0, device))
+        self.spent = torch.zeros(slots, dtype=torch.long, device=device)
+        self.exhausted = torch.zeros(slots, dtype=torch.bool, device=device)
 
-    def begin(self, place: Tensor, root: Tensor) -> None:
+    def begin(self, slot: Tensor, root: Tensor) -> None:
         """Start below single-minimal sets."""
-        self.spent[place], self.exhausted[place] = 0, False
-        self.place = torch.cat([self.place, place])
-        self.root = torch.cat([self.root, root])
-        self.region = torch.cat([self.region, self.grid.empty(len(place), self.region.device)])
+        self.spent[slot], self.exhausted[slot] = 0, False
+        new = Rows(slot=slot, region=self.grid.empty(len(slot), slot.device), root=root)
+        self.subsets = Rows.cat([self.subsets, new])
 
-    def questions(self) -> tuple[Tensor, Tensor]:
+    def questions(self) -> Rows:
         """Each subset enlarged by a cell of its root beyond its last one: none comes twice below the same root."""
-        if not len(self.place):
-            return self.place, self.region
-        inside, room = self.grid.to_bits(self.region), self.grid.to_bits(self.root)
+        if not len(self.subsets):
+            return self.subsets
+        inside, room = self.grid.to_bits(self.subsets.region), self.grid.to_bits(self.subsets.root)
         beyond = inside.flip(1).cumsum(dim=1).flip(1) == 0
         parent, cell = (room & beyond).nonzero(as_tuple=True)
-        place, region, root = self.place[parent], self.region[parent] | self.grid.single(cell), self.root[parent]
-        proper = (self.grid.as_words(region) != self.grid.as_words(root)).any(dim=1)
-        self.place, self.region, self.root = place[proper], region[proper], root[proper]
+        larger = self.subsets[parent]
+        larger = larger.but(region=larger.region | self.grid.single(cell))
+        proper = (self.grid.as_words(larger.region) != self.grid.as_words(larger.root)).any(dim=1)
+        subsets = larger[proper]
 
         # The same subset of two roots is one question; the budget counts questions.
-        rows, same = unique(self.place, self.region)
-        asked = self.place[rows]
+        rows, same = unique(subsets.slot, subsets.region)
+        asked = subsets.slot[rows]
         affordable = rank_in_group(asked) < self.budget - self.spent[asked]
         self.exhausted[asked[~affordable]] = True
         self.spent += torch.bincount(asked[affordable], minlength=len(self.spent))
-        self._only(affordable[same])
-        return self.place, self.region
+        self.subsets = subsets[affordable[same]]
+        return self.subsets
 
     def advance(self, suffices: Tensor) -> None:
         """Take the answers, bool [K]."""
-        self.found_place = torch.cat([self.found_place, self.place[suffices]])
-        self.found_region = torch.cat([self.found_region, self.region[suffices]])
-        self._only(~suffices)
+        sufficient, self.subsets = self.subsets.split(suffices)
+        self._sufficient = Rows.cat([self._sufficient, Rows(slot=sufficient.slot, region=sufficient.region)])
 
-    def waiting(self, places: int) -> Tensor:
-        """How many subsets of each image are still being enlarged, [places]."""
-        return torch.bincount(self.place, minlength=places)
+    def waiting(self, slots: int) -> Tensor:
+        """How many subsets of each image are still being enlarged, [slots]."""
+        return torch.bincount(self.subsets.slot, minlength=slots)
 
-    def collect(self, place: int) -> Tensor:
+    def collect(self, slot: int) -> Tensor:
         """The sufficient proper subsets found for one image."""
-        mine = self.found_place == place
-        found = self.found_region[mine]
-        self.found_place, self.found_region = self.found_place[~mine], self.found_region[~mine]
-        return found
-
-    def _only(self, rows: Tensor) -> None:
-        self.place, self.region, self.root = self.place[rows], self.region[rows], self.root[rows]
+        mine, self._sufficient = self._sufficient.split(self._sufficient.slot == slot)
+        return mine.region
 
 
 def inclusion_minimal(grid: Grid, regions: Tensor) -> Tensor:

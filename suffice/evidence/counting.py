@@ -10,8 +10,8 @@ readings that the published descriptions allow:
 * ``tree3``: as ``tree``, but only the first three cells of a set, row-major, are ever deleted, as in the drawings of
   structured attention graphs.
 
-MSEs themselves, and the empty set, are not counted. Paths are counted by dynamic programming over the lattice, in whole
-numbers of any size.
+MSEs themselves, and the empty set, are not counted. Paths are counted by dynamic programming over the lattice, in int64
+while the largest possible count fits, beyond in Python's whole numbers of any size.
 """
 
 from __future__ import annotations
@@ -19,21 +19,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from suffice.errors import OptionError
 from suffice.perturb.memory import Memory, distinct
 from suffice.perturb.regions import Grid
-from suffice.perturb.rows import rank_in_group, unique
+from suffice.perturb.rows import Rows, rank_in_group, unique
 
 Counting = Literal["distinct", "per-mse", "tree", "tree3"]
-COUNTINGS: tuple[Counting, ...] = ("distinct", "per-mse", "tree", "tree3")
+COUNTINGS: tuple[Counting, ...] = get_args(Counting)
 CHILDREN_OF_TREE3 = 3
-
-LIMB_BITS = 30  # whole numbers beyond 64 bits are kept in limbs of this many bits, so that sums of limbs fit int64
 
 
 @dataclass(frozen=True)
@@ -79,7 +78,7 @@ def count_subexplanations(
     """Count the sub-explanations of several images at once.
 
     Args:
-        grid: The grid.
+        grid: The grid. All arrays are on the CPU.
         mse_images: Image of each MSE, numbered from 0, [R] int64.
         mses: The MSEs, [R] or [R, words] int64.
         images: Image of each evaluated region, [M] int64.
@@ -93,39 +92,40 @@ def count_subexplanations(
     Returns:
         Counts of each image.
     """
-    device = mses.device
     total = count if count is not None else (int(mse_images.max()) + 1 if len(mse_images) else 1)
     known = Memory(limit=1 << 62)
     keys, place = distinct(images, grid.as_words(regions))
-    values = torch.empty(len(keys.hash), device=device)
-    values[place] = ratios.to(device)
+    values = torch.empty(len(keys.hash), 1)
+    values[place, 0] = ratios.float()
     known.store(keys, values)
 
     largest = int(grid.count(mses).max()) if len(mses) else 0
-    limbs = max(1, -(-int(math.lgamma(largest + 1) / math.log(2) + 3) // LIMB_BITS))  # e·n! nodes at the most
-    levels = torch.tensor(sorted(thresholds, reverse=True), device=device)
-    tallies = {name: torch.zeros(total, len(levels), limbs, dtype=torch.long, device=device) for name in COUNTINGS}
-    depth_sums = torch.zeros(total, largest + 1, dtype=torch.float64, device=device)
-    depth_counts = torch.zeros(total, largest + 1, dtype=torch.long, device=device)
+    # Below n cells lie fewer than e·n! paths.
+    fits = math.lgamma(largest + 1) + 1 + math.log(max(len(mses), 1)) < math.log(2**63)
+    number = np.int64 if fits else object
+    levels = np.array(sorted(thresholds, reverse=True), dtype=np.float32)
+    tallies = {name: np.zeros((total, len(levels) + 1), dtype=number) for name in COUNTINGS}
+    depth_sums, depth_counts = np.zeros((total, largest + 1)), np.zeros((total, largest + 1), dtype=np.int64)
 
-    root = torch.arange(len(mses), device=device)
-    region = mses
-    paths = _one(len(mses), limbs, device)
-    paths3 = paths.clone()
-    reached = []  # (image, region, ratio) of everything counted, for the reading that merges MSEs
+    def tally(name: Counting, image: Tensor, ratio: Tensor, paths: np.ndarray | int = 1) -> None:
+        reached = (ratio.numpy()[:, None] >= levels).sum(axis=1)  # the number of thresholds
+        np.add.at(tallies[name], (image.numpy(), reached), paths)
+
+    root, region = torch.arange(len(mses)), mses
+    paths = paths3 = np.ones(len(mses), dtype=number)
+    parts = []  # image, region and ratio of everything counted, for the reading that merges MSEs
     for depth in range(largest + 1):
         image = mse_images[root]
         ratio, evaluated = _ratios(known, grid, image, region)
-        root, region, paths, paths3 = root[evaluated], region[evaluated], paths[evaluated], paths3[evaluated]
-        image, ratio = image[evaluated], ratio[evaluated]
-        depth_sums[:, depth].scatter_add_(0, image, ratio.double())
-        depth_counts[:, depth].scatter_add_(0, image, torch.ones_like(image))
+        image, ratio, root, region = image[evaluated], ratio[evaluated], root[evaluated], region[evaluated]
+        paths, paths3 = paths[evaluated.numpy()], paths3[evaluated.numpy()]
+        depth_sums[:, depth] = np.bincount(image.numpy(), ratio.double().numpy(), minlength=total)
+        depth_counts[:, depth] = np.bincount(image.numpy(), minlength=total)
         if depth:
-            above = ratio[:, None] >= levels
-            _tally(tallies["per-mse"], image, above, _one(len(image), limbs, device))
-            _tally(tallies["tree"], image, above, paths)
-            _tally(tallies["tree3"], image, above, paths3)
-            reached.append((image, region, ratio))
+            tally("per-mse", image, ratio)
+            tally("tree", image, ratio, paths)
+            tally("tree3", image, ratio, paths3)
+            parts.append(Rows(image=image, region=region, ratio=ratio))
 
         grows = (ratio >= expand_at).nonzero().flatten()
         parent, _, child = grid.without_each(region[grows])
@@ -136,19 +136,17 @@ def count_subexplanations(
             break
         rows, merged = unique(root[parent], child)
         root, region = root[parent][rows], child[rows]
-        paths_next = torch.zeros(len(rows), limbs, dtype=torch.long, device=device)
-        paths3_next = torch.zeros_like(paths_next)
-        paths = _carry(paths_next.index_add_(0, merged, paths[parent]))
-        paths3 = _carry(paths3_next.index_add_(0, merged, paths3[parent] * first_three[:, None]))
+        paths = _summed(paths[parent.numpy()], merged, len(rows))
+        paths3 = _summed(paths3[parent.numpy()] * first_three.numpy(), merged, len(rows))
 
-    if reached:
-        image, region, ratio = (torch.cat(column) for column in zip(*reached, strict=True))
-        rows, _ = unique(image, region)
-        above = ratio[rows][:, None] >= levels
-        _tally(tallies["distinct"], image[rows], above, _one(len(rows), limbs, device))
+    if parts:
+        reached = Rows.cat(parts)
+        reached = reached[unique(reached.image, reached.region)[0]]
+        tally("distinct", reached.image, reached.ratio)
 
     names = tuple(round(t, 6) for t in sorted(thresholds, reverse=True))
-    exact = {name: _integers(tally) for name, tally in tallies.items()}
+    # What reaches a threshold reaches those below it too.
+    exact = {name: counts[:, ::-1].cumsum(axis=1)[:, :-1].tolist() for name, counts in tallies.items()}
     sums, numbers = depth_sums.tolist(), depth_counts.tolist()
     depths = [sum(n > 0 for n in row) for row in numbers]
     return [
@@ -161,30 +159,11 @@ def _ratios(known: Memory, grid: Grid, image: Tensor, region: Tensor) -> tuple[T
     """The ratio of each region [K] and whether it was evaluated [K]."""
     keys, place = distinct(image, grid.as_words(region))
     found, values = known.look_up(keys)
-    return values[place], found[place]
+    return values[place, 0], found[place]
 
 
-def _one(count: int, limbs: int, device: torch.device) -> Tensor:
-    numbers = torch.zeros(count, limbs, dtype=torch.long, device=device)
-    numbers[:, 0] = 1
-    return numbers
-
-
-def _carry(numbers: Tensor) -> Tensor:
-    """Bring limbs [K, limbs] back under 2**LIMB_BITS."""
-    for limb in range(numbers.shape[1] - 1):
-        numbers[:, limb + 1] += numbers[:, limb] >> LIMB_BITS
-        numbers[:, limb] &= (1 << LIMB_BITS) - 1
-    return numbers
-
-
-def _tally(tally: Tensor, image: Tensor, above: Tensor, numbers: Tensor) -> None:
-    """Add numbers [K, limbs] to their images, at each threshold that they reach [K, thresholds]."""
-    for level in range(above.shape[1]):
-        rows = above[:, level].nonzero().flatten()
-        tally[:, level].index_add_(0, image[rows], numbers[rows])
-
-
-def _integers(tally: Tensor) -> list[list[int]]:
-    """Tallies [images, thresholds, limbs] as whole numbers of any size."""
-    return [[sum(limb << (LIMB_BITS * i) for i, limb in enumerate(level)) for level in row] for row in tally.tolist()]
+def _summed(numbers: np.ndarray, group: Tensor, count: int) -> np.ndarray:
+    """Sums of numbers [K] by group [K], for so many groups."""
+    sums = np.zeros(count, dtype=numbers.dtype)
+    np.add.at(sums, group.numpy(), numbers)
+    return sums

@@ -9,20 +9,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import isnan
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
-import torch
-from torch import Tensor
-
+from suffice.draw import show
+from suffice.draw.words import percent
 from suffice.errors import OptionError
-from suffice.evidence.graph_text import percent
-from suffice.perturb.regions import WORD, Grid
 
 if TYPE_CHECKING:
-    from suffice.evidence.graph_pictures import Drawable, Hide
-    from suffice.evidence.result import MSE, Evidence
+    import networkx
+
+    from suffice.draw.pictures import Drawable
+    from suffice.draw.thumbnails import Hide
+    from suffice.evidence.finding import MSE
+    from suffice.evidence.result import Evidence
+
+Cells = tuple[int, ...]
+
+SMALL_DROP, LARGE_DROP = 0.2, 0.6
 
 
 @dataclass(frozen=True)
@@ -34,14 +40,14 @@ class Node:
         cells: Its cells, ascending, row-major.
         ratio: Confidence on it alone / confidence on the whole image.
         confidence: Confidence on it alone.
-        mse: Its place among the MSEs of the image, from 0; None if it is no MSE.
+        mse: Its number among the MSEs of the image, from 0; None if it is no MSE.
         hidden_children: One-cell deletions that were evaluated but are not drawn below this node. Always 0 for nodes
             that are not followed: those at or below ``expand_at``, and single cells.
         unevaluated_children: One-cell deletions of a followed node that the model was never asked about.
     """
 
     id: int
-    cells: tuple[int, ...]
+    cells: Cells
     ratio: float
     confidence: float
     mse: int | None = None
@@ -70,56 +76,43 @@ class Edge:
     removed: int
     drop: float
 
+    @property
+    def strength(self) -> int:
+        """How much the loss of the cell hurt: 0, 1 or 2 for a drop below 0.2, below 0.6, and from there on."""
+        return int(self.drop >= SMALL_DROP) + int(self.drop >= LARGE_DROP)
+
 
 @dataclass(frozen=True)
 class Graph:
     """A structured attention graph; made by :func:`build_graph`.
 
     Attributes:
-        name: Name of the image.
-        label: Name of the class.
-        target: The class.
-        confidence: Confidence on the whole image.
-        baseline_confidence: Confidence on the baseline alone.
-        grid: The grid.
-        formula: All MSEs of the image as a logical formula, also those that are not drawn.
-        nodes: Regions; a node's id is its place.
+        evidence: What it shows: the image, all its MSEs, the settings of the search.
+        nodes: Regions; a node's id is its index.
         edges: Deletions, by parent and child.
         roots: Ids of the nodes at which the graph begins.
-        mses_found: Number of MSEs of the image.
         hidden: Number of cells → evaluated regions of that many cells that lie below a root and are not drawn.
-        stopped: What ended the search.
-        searched: Largest number of cells that the search went to.
-        truncated: Whether a budget ended the evaluation below the MSEs early.
-        questions: Distinct masked images that the model was asked about.
-        settings: The choices of the search and of the drawing that a reader of the picture should know.
+        expand_at: Nodes with a ratio above this were followed.
+        children: Most children of a node.
+        merge: Whether equal regions are one node.
     """
 
-    name: str
-    label: str
-    target: int
-    confidence: float
-    baseline_confidence: float
-    grid: Grid
-    formula: str
+    evidence: Evidence = field(compare=False, repr=False)
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
     roots: tuple[int, ...]
-    mses_found: int
     hidden: dict[int, int]
-    stopped: str
-    searched: int
-    truncated: bool
-    questions: int
-    settings: dict[str, Any]
+    expand_at: float = 0.4
+    children: int = 3
+    merge: bool = True
 
     @property
     def title(self) -> str:
         """Image, class and confidence in one line."""
-        return f"{self.name}: {self.label}, {percent(self.confidence)}"
+        return f"{self.evidence.name}: {self.evidence.label}, {percent(self.evidence.confidence)}"
 
     @property
-    def levels(self) -> dict[int, list[int]]:
+    def by_size(self) -> dict[int, list[int]]:
         """Number of cells → ids of the nodes with so many, most cells first."""
         sizes = sorted({len(node.cells) for node in self.nodes}, reverse=True)
         return {size: [node.id for node in self.nodes if len(node.cells) == size] for size in sizes}
@@ -127,7 +120,18 @@ class Graph:
     @property
     def hidden_mses(self) -> int:
         """Number of MSEs that are not drawn."""
-        return self.mses_found - len({node.mse for node in self.nodes if node.mse is not None})
+        return len(self.evidence.mses) - len({node.mse for node in self.nodes if node.mse is not None})
+
+    def to_svg(
+        self,
+        picture: Drawable | Literal[False] | None = None,
+        baseline: Drawable | str | None = None,
+        hide: Hide = "dim",
+    ) -> str:
+        """The graph as a standalone picture; see :func:`suffice.evidence.graph_drawing.to_svg`."""
+        from suffice.evidence.graph_drawing import to_svg
+
+        return to_svg(self, picture, baseline, hide)
 
     def to_json(self) -> str:
         """The graph as JSON; for its keys see :mod:`suffice.evidence.graph_export`."""
@@ -148,13 +152,31 @@ class Graph:
 
         return to_dot(self)
 
-    def to_svg(
-        self, picture: Drawable | None = None, baseline: Drawable | str | None = None, hide: Hide = "dim"
-    ) -> str:
-        """The graph as a standalone picture; see :func:`suffice.evidence.graph_svg.to_svg`."""
-        from suffice.evidence.graph_svg import to_svg
+    def to_networkx(self) -> networkx.DiGraph:
+        """The graph for networkx: a node's id leads to its cells, ratio …, an edge to the cell removed and the drop."""
+        from suffice.evidence.graph_export import to_networkx
 
-        return to_svg(self, picture, baseline, hide)
+        return to_networkx(self)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the graph as a picture (``.svg``), for Graphviz (``.dot``) or as JSON (``.json``).
+
+        Args:
+            path: Its suffix says which.
+
+        Returns:
+            The same path.
+        """
+        file = Path(path)
+        writers = {".svg": self.to_svg, ".dot": self.to_dot, ".json": self.to_json}
+        if file.suffix not in writers:
+            raise OptionError(f"A graph is saved as {', '.join(writers)}; got {file.name!r}.")
+        file.write_text(writers[file.suffix](), encoding="utf-8")
+        return file
+
+    def show(self) -> None:
+        """Show the picture in the notebook, or in the browser."""
+        show(self.to_svg(), "svg")
 
     def _repr_svg_(self) -> str:
         return self.to_svg()
@@ -193,19 +215,15 @@ def build_graph(
         OptionError: A number that cannot be.
 
     Example:
-        >>> from suffice.evidence.result import MSE, Evidence
-        >>> from suffice.evidence.settings import Settings
-        >>> grid = Grid(2)
-        >>> regions = grid.from_cells([(0, 3), (0,), (3,)])
-        >>> evidence = Evidence("cat.jpg", 0, 281, "tabby", 0.9, 0.01, grid, (MSE((0, 3), 0.95),), regions,
-        ...                     torch.tensor([0.95, 0.5, 0.2]), 9, 2, "beam empty", False, Settings(grid=2))
-        >>> graph = build_graph(evidence)
-        >>> graph.formula
-        '(P0 ∧ P3)'
+        >>> from suffice import find_evidence
+        >>> from suffice.testing import AnyOf
+        >>> oracle = AnyOf([(0, 3)], grid=2, low=0.5)
+        >>> found = find_evidence(oracle.classifier(8), oracle.image(8), targets=1, grid=2, baseline="black")
+        >>> graph = build_graph(found[0])
         >>> [(node.cells, round(node.ratio, 2)) for node in graph.nodes]
-        [((0, 3), 0.95), ((0,), 0.5), ((3,), 0.2)]
+        [((0, 3), 1.0), ((3,), 0.51), ((0,), 0.51)]
         >>> [(edge.parent, edge.child, edge.removed, round(edge.drop, 2)) for edge in graph.edges]
-        [(0, 1, 3, 0.45), (0, 2, 0, 0.75)]
+        [(0, 1, 0, 0.49), (0, 2, 3, 0.49)]
     """
     for name, value in (("roots", roots), ("children", children), ("max_nodes", max_nodes)):
         if value is not None and value < 1:
@@ -213,66 +231,42 @@ def build_graph(
     family = evidence.mses if roots is None or overlap is None else evidence.diverse(overlap)
     growth = _Growth(evidence, expand_at, children, max_nodes, merge)
     growth.plant(family[:roots])
-    settings = evidence.settings
+    edges = tuple(sorted(growth.edges, key=lambda edge: (edge.parent, edge.child)))
     return Graph(
-        name=evidence.name,
-        label=evidence.label,
-        target=evidence.target,
-        confidence=evidence.confidence,
-        baseline_confidence=evidence.baseline_confidence,
-        grid=evidence.grid,
-        formula=evidence.formula(),
-        nodes=tuple(growth.nodes),
-        edges=tuple(sorted(growth.edges, key=lambda edge: (edge.parent, edge.child))),
-        roots=tuple(growth.roots),
-        mses_found=len(evidence.mses),
-        hidden=growth.hidden(),
-        stopped=evidence.stopped,
-        searched=evidence.levels,
-        truncated=evidence.truncated,
-        questions=evidence.questions,
-        settings={
-            "threshold": settings.threshold,
-            "strict": settings.strict,
-            "baseline": settings.baseline if isinstance(settings.baseline, str) else "custom",
-            "cells": settings.cells,
-            "expand_at": expand_at,
-            "children": children,
-            "merge": merge,
-        },
+        evidence, tuple(growth.nodes), edges, tuple(growth.roots), growth.hidden(), expand_at, children, merge
     )
 
 
 class _Growth:
-    """A graph while it grows. Regions are whole numbers here: bit ``i`` is cell ``i``, whatever the grid."""
+    """A graph while it grows."""
 
     def __init__(self, evidence: Evidence, expand_at: float, children: int, max_nodes: int, merge: bool) -> None:
         self.confidence = evidence.confidence
-        self.ratios = dict(zip(_numbers(evidence.grid, evidence.regions), evidence.ratios.tolist(), strict=True))
-        self.mses = {_number(mse.cells): place for place, mse in enumerate(evidence.mses)}
+        self.ratios = dict(zip(evidence.grid.to_cells(evidence.regions), evidence.ratios.tolist(), strict=True))
+        self.mses = {mse.cells: number for number, mse in enumerate(evidence.mses)}
         self.expand_at, self.children, self.max_nodes, self.merge = expand_at, children, max_nodes, merge
         self.nodes: list[Node] = []
         self.edges: list[Edge] = []
         self.roots: list[int] = []
-        self.known: dict[int, int] = {}
+        self.known: dict[Cells, int] = {}
 
     def plant(self, roots: Iterable[MSE]) -> None:
         """Begin at these MSEs and grow until nothing is left to follow, or no room."""
         for mse in roots:
             if len(self.nodes) < self.max_nodes:
-                self.roots.append(self._add(_number(mse.cells), mse.ratio))
+                self.roots.append(self._add(mse.cells, mse.ratio))
         wave = list(self.roots)
         while wave:
             wave = self._step(wave)
 
     def hidden(self) -> dict[int, int]:
         """Number of cells → evaluated regions below a root that are not drawn."""
-        drawn = {_number(node.cells) for node in self.nodes}
-        tops = [_number(self.nodes[root].cells) for root in self.roots]
+        drawn = {node.cells for node in self.nodes}
+        tops = [frozenset(self.nodes[root].cells) for root in self.roots]
         left_out = (
-            region.bit_count()
-            for region in self.ratios
-            if region and region not in drawn and any(not region & ~top for top in tops)
+            len(cells)
+            for cells in self.ratios
+            if cells and cells not in drawn and any(top.issuperset(cells) for top in tops)
         )
         return dict(sorted(Counter(left_out).items(), reverse=True))
 
@@ -284,11 +278,10 @@ class _Growth:
             node = self.nodes[parent]
             if not node.ratio > self.expand_at or len(node.cells) < 2:
                 continue
-            whole = _number(node.cells)
             evaluated = [
                 (_sinking(self.ratios[rest]), cell)
-                for cell, rest in _without_each(whole, node.cells)
-                if rest in self.ratios
+                for cell in node.cells
+                if (rest := _without(node.cells, cell)) in self.ratios
             ]
             kept = sorted(evaluated)[: self.children]
             offers += [(falling, parent, cell) for falling, cell in kept]
@@ -297,7 +290,7 @@ class _Growth:
 
         new = []
         for _, parent, cell in sorted(offers):
-            rest = _number(self.nodes[parent].cells) ^ 1 << cell
+            rest = _without(self.nodes[parent].cells, cell)
             child = self.known.get(rest) if self.merge else None
             if child is None:
                 if len(self.nodes) == self.max_nodes:
@@ -311,10 +304,10 @@ class _Growth:
             self.nodes[parent] = replace(self.nodes[parent], hidden_children=count)
         return new
 
-    def _add(self, region: int, ratio: float) -> int:
-        node = Node(len(self.nodes), _cells(region), ratio, ratio * self.confidence, self.mses.get(region))
+    def _add(self, cells: Cells, ratio: float) -> int:
+        node = Node(len(self.nodes), cells, ratio, ratio * self.confidence, self.mses.get(cells))
         self.nodes.append(node)
-        self.known[region] = node.id
+        self.known[cells] = node.id
         return node.id
 
 
@@ -323,20 +316,5 @@ def _sinking(ratio: float) -> tuple[bool, float]:
     return (True, 0.0) if isnan(ratio) else (False, -ratio)
 
 
-def _without_each(region: int, cells: tuple[int, ...]) -> list[tuple[int, int]]:
-    return [(cell, region ^ 1 << cell) for cell in cells]
-
-
-def _number(cells: Iterable[int]) -> int:
-    return sum(1 << cell for cell in cells)
-
-
-def _cells(region: int) -> tuple[int, ...]:
-    return tuple(cell for cell in range(region.bit_length()) if region >> cell & 1)
-
-
-def _numbers(grid: Grid, regions: Tensor) -> list[int]:
-    """Regions as whole numbers; the sign of a word is its last bit."""
-    words = grid.as_words(regions.to(torch.long))
-    columns = [[word % (1 << WORD) for word in column] for column in words.T.tolist()]
-    return [sum(word << WORD * place for place, word in enumerate(row)) for row in zip(*columns, strict=True)]
+def _without(cells: Cells, cell: int) -> Cells:
+    return tuple(c for c in cells if c != cell)

@@ -1,18 +1,18 @@
-"""Structured attention graphs as JSON and for Graphviz.
+"""Structured attention graphs for other programs: JSON, Graphviz, networkx.
 
 Keys of the JSON, which do not change without a new number in ``format``:
 
-* ``format``: ``"suffice.graph/1"``.
-* ``name``, ``label``, ``target``, ``confidence``, ``baseline_confidence``: the image and the class.
+* ``format``: ``"suffice.graph/2"``.
+* ``name``, ``index``, ``label``, ``target``, ``confidence``, ``baseline_confidence``: the image and the class.
 * ``grid``: cells a side. Cells are counted row by row from 0.
-* ``formula``: all MSEs of the image as text. ``mses_found``: their number.
-* ``nodes``: ``id``, ``cells``, ``ratio``, ``confidence``, ``is_mse``, ``mse`` (place among the MSEs, or null),
+* ``mses``: ``cells``, ``ratio``, ``certified`` of all MSEs of the image; ``formula``: the same as text.
+* ``nodes``: ``id``, ``cells``, ``ratio``, ``confidence``, ``is_mse``, ``mse`` (number among the MSEs, or null),
   ``hidden_children``, ``unevaluated_children``.
 * ``edges``: ``parent``, ``child`` (ids), ``removed`` (a cell), ``drop`` (ratio of the parent - ratio of the child).
 * ``roots``: ids of the nodes at which the graph begins.
 * ``hidden``: number of cells, as text → evaluated regions of that size below a root that are not drawn.
-* ``stopped``, ``searched``, ``truncated``, ``questions``: about the search.
-* ``settings``: choices of the search and of the drawing.
+* ``levels``, ``stopped``, ``truncated``, ``questions``: about the search. ``settings``: its choices.
+* ``expand_at``, ``children``, ``merge``: choices of the graph.
 
 Numbers that are not finite are null.
 """
@@ -20,86 +20,85 @@ Numbers that are not finite are null.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from math import isfinite, nan
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import torch
+
+from suffice.draw.words import counted, grouped, percent, printable
 from suffice.errors import OptionError
+from suffice.evidence.finding import MSE
 from suffice.evidence.graph import Edge, Graph, Node
-from suffice.evidence.graph_text import cell_count, grouped, percent, printable, strength
+from suffice.evidence.settings import Settings
 from suffice.perturb.regions import Grid
 
-FORMAT = "suffice.graph/1"
+if TYPE_CHECKING:
+    import networkx
+
+FORMAT = "suffice.graph/2"
+_IMAGE = ("name", "index", "label", "target", "confidence", "baseline_confidence")
+_SEARCH = ("levels", "stopped", "truncated", "questions")
+_GRAPH = ("roots", "hidden", "expand_at", "children", "merge")
 
 
 def to_json(graph: Graph) -> str:
-    """The graph as JSON, keys in a fixed order.
-
-    Example:
-        >>> from suffice.evidence.graph_export import from_json, to_json
-        >>> graph = Graph("a.png", "cat", 0, 0.9, 0.1, Grid(2), "⊤", (Node(0, (), 1.0, 0.9, mse=0),), (), (0,), 1, {},
-        ...               "nothing needed", 0, False, 1, {"threshold": 0.9})
-        >>> from_json(to_json(graph)) == graph
-        True
-    """
-    record: dict[str, Any] = {"format": FORMAT}
-    record |= {field.name: getattr(graph, field.name) for field in fields(graph)}
-    record["grid"] = graph.grid.side
-    record["nodes"] = [
-        {
-            "id": node.id,
-            "cells": node.cells,
-            "ratio": _finite(node.ratio),
-            "confidence": _finite(node.confidence),
-            "is_mse": node.is_mse,
-            "mse": node.mse,
-            "hidden_children": node.hidden_children,
-            "unevaluated_children": node.unevaluated_children,
-        }
-        for node in graph.nodes
-    ]
-    record["edges"] = [asdict(edge) | {"drop": _finite(edge.drop)} for edge in graph.edges]
-    for name in ("confidence", "baseline_confidence"):
-        record[name] = _finite(record[name])
-    return json.dumps(record, allow_nan=False, indent=1)
+    """The graph as JSON, keys in a fixed order."""
+    evidence = graph.evidence
+    record: dict[str, Any] = {
+        "format": FORMAT,
+        **{name: getattr(evidence, name) for name in _IMAGE},
+        "grid": evidence.grid.side,
+        "mses": [asdict(mse) for mse in evidence.mses],
+        "formula": evidence.formula(),
+        "nodes": [asdict(node) | {"is_mse": node.is_mse} for node in graph.nodes],
+        "edges": [asdict(edge) for edge in graph.edges],
+        **{name: getattr(graph, name) for name in _GRAPH},
+        **{name: getattr(evidence, name) for name in _SEARCH},
+        "settings": evidence.settings.to_dict(),
+    }
+    return json.dumps(_mapped(record, _finite), allow_nan=False, indent=1)
 
 
 def from_json(text: str) -> Graph:
     """The graph that :func:`to_json` wrote; null becomes not-a-number again.
 
+    Its evidence has the regions of the nodes alone, and no picture.
+
     Raises:
         OptionError: The text is something else.
     """
+    from suffice.evidence.result import Evidence
+
     record = json.loads(text)
-    seen = record.pop("format", None) if isinstance(record, dict) else None
+    seen = record.get("format") if isinstance(record, dict) else None
     if seen != FORMAT:
         raise OptionError(
             f"This is not a graph: its format is {seen!r}; expected {FORMAT!r}, as Graph.to_json() writes."
         )
-    nodes = []
-    for node in record["nodes"]:
-        del node["is_mse"]
-        numbers = {name: _number(node[name]) for name in ("ratio", "confidence")}
-        nodes.append(Node(**node | numbers | {"cells": tuple(node["cells"])}))
-    return Graph(
-        **record
-        | {
-            "confidence": _number(record["confidence"]),
-            "baseline_confidence": _number(record["baseline_confidence"]),
-            "grid": Grid(record["grid"]),
-            "nodes": tuple(nodes),
-            "edges": tuple(Edge(**edge | {"drop": _number(edge["drop"])}) for edge in record["edges"]),
-            "roots": tuple(record["roots"]),
-            "hidden": {int(size): count for size, count in record["hidden"].items()},
-        }
+    nodes = tuple(
+        Node(**{k: _restored(k, v) for k, v in node.items() if k != "is_mse"}) for node in record["nodes"]
     )
+    grid = Grid(record["grid"])
+    evidence = Evidence(
+        **{name: _restored(name, record[name]) for name in (*_IMAGE, *_SEARCH)},
+        grid=grid,
+        mses=tuple(MSE(**{k: _restored(k, v) for k, v in mse.items()}) for mse in record["mses"]),
+        regions=grid.from_cells(node.cells for node in nodes),
+        ratios=torch.tensor([node.ratio for node in nodes]),
+        settings=Settings(**record["settings"]),
+    )
+    edges = tuple(Edge(**{k: _restored(k, v) for k, v in edge.items()}) for edge in record["edges"])
+    hidden = {int(size): count for size, count in record["hidden"].items()}
+    choices = {name: record[name] for name in ("expand_at", "children", "merge")}
+    return Graph(evidence, nodes, edges, tuple(record["roots"]), hidden, **choices)
 
 
 def to_dot(graph: Graph) -> str:
-    """The graph in the language of Graphviz: cells as text, one row a level, MSEs with a double frame."""
+    """The graph in the language of Graphviz: cells as text, one row a size, MSEs with a double frame."""
     lines = [
         "digraph evidence {",
-        f"  graph [rankdir=TB, labelloc=t, fontname=Helvetica, label={_quoted(graph.title, graph.formula)}];",
+        f"  graph [rankdir=TB, labelloc=t, fontname=Helvetica, label={_quoted(graph.title, graph.evidence.formula())}];",
         '  node [shape=box, style="rounded,filled", fillcolor=white, fontname=Helvetica, fontsize=11];',
         "  edge [color=gray45, fontcolor=gray35, fontname=Helvetica, fontsize=9];",
     ]
@@ -109,18 +108,29 @@ def to_dot(graph: Graph) -> str:
         frame = ", peripheries=2" if node.is_mse else ""
         lines.append(f"  n{node.id} [label={label}{frame}];")
     lines += [
-        f"  n{edge.parent} -> n{edge.child} [label={_quoted(f'−P{edge.removed}')}, penwidth={strength(edge.drop) + 1}];"
-        for edge in graph.edges
+        f"  n{e.parent} -> n{e.child} [label={_quoted(f'−P{e.removed}')}, penwidth={e.strength + 1}];"
+        for e in graph.edges
     ]
-    # A chain of labels keeps the levels in order also where no edge joins them.
-    levels = graph.levels
-    for size, members in levels.items():
+    # A chain of labels keeps the sizes in order also where no edge joins them.
+    rows = graph.by_size
+    for size, members in rows.items():
         more = [f"+{grouped(graph.hidden[size])} more"] if graph.hidden.get(size) else []
-        lines.append(f"  level{size} [shape=plaintext, style=solid, label={_quoted(cell_count(size), *more)}];")
+        label = _quoted(counted(size, "cell"), *more)
+        lines.append(f"  level{size} [shape=plaintext, style=solid, label={label}];")
         lines.append(f"  {{rank=same; level{size}; " + " ".join(f"n{member};" for member in members) + "}")
-    if len(levels) > 1:
-        lines.append("  " + " -> ".join(f"level{size}" for size in levels) + " [style=invis];")
+    if len(rows) > 1:
+        lines.append("  " + " -> ".join(f"level{size}" for size in rows) + " [style=invis];")
     return "\n".join([*lines, "}", ""])
+
+
+def to_networkx(graph: Graph) -> networkx.DiGraph:
+    """The graph as a ``networkx.DiGraph`` with the attributes of nodes and edges."""
+    import networkx
+
+    made = networkx.DiGraph(name=graph.title)
+    made.add_nodes_from((node.id, asdict(node)) for node in graph.nodes)
+    made.add_edges_from((e.parent, e.child, {"removed": e.removed, "drop": e.drop}) for e in graph.edges)
+    return made
 
 
 def _quoted(*lines: str) -> str:
@@ -129,9 +139,19 @@ def _quoted(*lines: str) -> str:
     return '"' + "\\n".join(escaped) + '"'
 
 
-def _finite(value: float) -> float | None:
-    return value if isfinite(value) else None
+def _mapped(value: Any, change: Any) -> Any:
+    """A nested value with every number changed."""
+    if isinstance(value, dict):
+        return {key: _mapped(entry, change) for key, entry in value.items()}
+    return [_mapped(entry, change) for entry in value] if isinstance(value, (list, tuple)) else change(value)
 
 
-def _number(value: float | None) -> float:
-    return nan if value is None else value
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not isfinite(value) else value
+
+
+def _restored(name: str, value: Any) -> Any:
+    """A number or cells as they were before they became JSON."""
+    if name == "cells":
+        return tuple(value)
+    return nan if value is None and name != "mse" else value

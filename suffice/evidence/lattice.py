@@ -9,9 +9,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from suffice.evidence.beam import no_sets
 from suffice.evidence.settings import Settings
 from suffice.perturb.regions import Grid
-from suffice.perturb.rows import rank_in_group, unique
+from suffice.perturb.rows import Rows, rank_in_group, unique
 
 
 class Lattice:
@@ -20,65 +21,60 @@ class Lattice:
     Args:
         grid: The grid.
         settings: The choices.
-        places: How many images are searched at once.
+        slots: How many images are searched at once.
         device: Where the arrays live.
+
+    Attributes:
+        truncated: Whether the budget of an image is spent, bool [slots].
     """
 
-    def __init__(self, grid: Grid, settings: Settings, places: int, device: torch.device) -> None:
-        self.grid, self.settings, self.places = grid, settings, places
-        none = torch.zeros(0, dtype=torch.long, device=device)
-        self._root_place, self._root = none, grid.empty(0, device)
-        self._place, self._region, self._ratio = none, grid.empty(0, device), torch.zeros(0, device=device)
-        self._asked = (self._place, self._region)
-        self._evaluated: list[tuple[Tensor, Tensor, Tensor]] = []
-        self._size = torch.zeros(places, dtype=torch.long, device=device)  # of the sets evaluated next
-        self._count = torch.zeros(places, dtype=torch.long, device=device)
-        self.truncated = torch.zeros(places, dtype=torch.bool, device=device)
+    def __init__(self, grid: Grid, settings: Settings, slots: int, device: torch.device) -> None:
+        self.grid, self.settings, self.slots = grid, settings, slots
+        self._roots = self._asked = no_sets(grid, device)
+        self._latest = no_sets(grid, device, ratio=torch.float32)
+        self._evaluated: list[Rows] = []
+        self._size = torch.zeros(slots, dtype=torch.long, device=device)  # of the sets evaluated next
+        self._count = torch.zeros(slots, dtype=torch.long, device=device)
+        self.truncated = torch.zeros(slots, dtype=torch.bool, device=device)
 
-    def begin(self, place: Tensor, mses: Tensor) -> None:
-        """Start below some MSEs."""
-        self._count[place], self.truncated[place] = 0, False
-        self._size.scatter_reduce_(0, place, self.grid.count(mses), "amax", include_self=False)
-        self._root_place, self._root = torch.cat([self._root_place, place]), torch.cat([self._root, mses])
+    def begin(self, mses: Rows) -> None:
+        """Start below some MSEs; columns ``slot`` and ``region``."""
+        self._count[mses.slot], self.truncated[mses.slot] = 0, False
+        self._size.scatter_reduce_(0, mses.slot, self.grid.count(mses.region), "amax", include_self=False)
+        self._roots = Rows.cat([self._roots, Rows(slot=mses.slot, region=mses.region)])
 
-    def questions(self) -> tuple[Tensor, Tensor]:
-        """The sets of the next size: places and regions."""
-        grows = self._ratio >= self.settings.expand_at
-        place, region = self._place[grows], self._region[grows]
-        parent, _, child = self.grid.without_each(region)
-        due = self.grid.count(self._root) == self._size[self._root_place]
-        place = torch.cat([place[parent], self._root_place[due]])
-        region = torch.cat([child, self._root[due]])
-        self._root_place, self._root = self._root_place[~due], self._root[~due]
+    def questions(self) -> Rows:
+        """The sets of the next size."""
+        growing = self._latest[self._latest.ratio >= self.settings.expand_at]
+        parent, _, child = self.grid.without_each(growing.region)
+        due = self.grid.count(self._roots.region) == self._size[self._roots.slot]
+        begun, self._roots = self._roots.split(due)
+        sets = Rows.cat([Rows(slot=growing.slot[parent], region=child), begun])
 
-        filled = self.grid.count(region) > 0
-        rows, _ = unique(place[filled], region[filled])
-        place, region = place[filled][rows], region[filled][rows]
-        within = rank_in_group(place) < self.settings.max_regions - self._count[place]
-        self.truncated[place[~within]] = True
-        self._asked = (place[within], region[within])
+        sets = sets[self.grid.count(sets.region) > 0]
+        sets = sets[unique(sets.slot, sets.region)[0]]
+        within = rank_in_group(sets.slot) < self.settings.max_regions - self._count[sets.slot]
+        self.truncated[sets.slot[~within]] = True
+        self._asked = sets[within]
         return self._asked
 
     def advance(self, ratio: Tensor) -> None:
         """Take the answers, [K]."""
-        self._place, self._region = self._asked
-        self._ratio = ratio
-        self._evaluated.append((self._place, self._region, ratio))
-        self._count += torch.bincount(self._place, minlength=self.places)
+        self._latest = self._asked.but(ratio=ratio)
+        self._evaluated.append(self._latest)
+        self._count += torch.bincount(self._latest.slot, minlength=self.slots)
         self._size -= 1
 
     def finished(self) -> Tensor:
-        """Which images have nothing left to expand, bool [places]."""
-        grows = self._ratio >= self.settings.expand_at
-        left = torch.bincount(self._place[grows], minlength=self.places)
-        left += torch.bincount(self._root_place, minlength=self.places)
+        """Which images have nothing left to expand, bool [slots]."""
+        growing = self._latest.slot[self._latest.ratio >= self.settings.expand_at]
+        left = torch.bincount(growing, minlength=self.slots)
+        left += torch.bincount(self._roots.slot, minlength=self.slots)
         return left == 0
 
-    def collect(self, gone: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Hand out and forget what was evaluated for some images, bool [places]: places, regions and ratios."""
-        if not self._evaluated:
-            return self._place[:0], self._region[:0], self._ratio[:0]
-        place, region, ratio = (torch.cat(column) for column in zip(*self._evaluated, strict=True))
-        mine = gone[place]
-        self._evaluated = [(place[~mine], region[~mine], ratio[~mine])]
-        return place[mine], region[mine], ratio[mine]
+    def collect(self, gone: Tensor) -> Rows:
+        """Hand out and forget what was evaluated for some images, bool [slots]; with ``slot``, ``region``, ``ratio``."""
+        evaluated = Rows.cat([self._latest[:0], *self._evaluated])
+        mine, rest = evaluated.split(gone[evaluated.slot])
+        self._evaluated = [rest]
+        return mine

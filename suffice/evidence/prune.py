@@ -10,8 +10,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from suffice.evidence.beam import no_sets
 from suffice.perturb.regions import Grid
-from suffice.perturb.rows import lexsort, rank_in_group, starts
+from suffice.perturb.rows import Rows, rank_in_group
 
 
 class Pruner:
@@ -20,61 +21,53 @@ class Pruner:
     Args:
         grid: The grid.
         device: Where the arrays live.
+
+    Attributes:
+        sets: Columns ``slot``, ``region``, ``cursor`` (cells before this one have been tried in this pass), ``removed``
+            (whether this pass has taken a cell out), ``rank`` (order of discovery within the image).
     """
 
     def __init__(self, grid: Grid, device: torch.device) -> None:
         self.grid = grid
-        none = torch.zeros(0, dtype=torch.long, device=device)
-        self.place, self.region, self.rank = none, grid.empty(0, device), none
-        self._cursor = none  # cells before this one have been tried in this pass
-        self._removed = none.bool()  # whether this pass has taken a cell out
-        self._parent, self._cell = none, none
+        self.sets = no_sets(grid, device, cursor=torch.long, removed=torch.bool, rank=torch.long)
+        self._deletions = Rows(parent=self.sets.slot, cell=self.sets.slot)
 
-    def add(self, place: Tensor, region: Tensor, rank: Tensor) -> None:
-        """Take in sets that suffice; ``rank`` is their order of discovery within their image."""
-        self.place = torch.cat([self.place, place])
-        self.region = torch.cat([self.region, region])
-        self.rank = torch.cat([self.rank, rank])
-        self._cursor = torch.cat([self._cursor, torch.zeros_like(place)])
-        self._removed = torch.cat([self._removed, torch.zeros_like(place, dtype=torch.bool)])
+    def add(self, sets: Rows) -> None:
+        """Take in sets that suffice; columns ``slot``, ``region`` and ``rank``."""
+        zeros = torch.zeros_like(sets.slot)
+        self.sets = Rows.cat([self.sets, sets.but(cursor=zeros, removed=zeros.bool())])
 
-    def questions(self) -> tuple[Tensor, Tensor]:
-        """The deletions that remain to be tried in the pass of each set: places and regions."""
-        parent, cell, child = self.grid.without_each(self.region)
-        left = cell >= self._cursor[parent]
-        self._parent, self._cell = parent[left], cell[left]
-        return self.place[self._parent], child[left]
+    def questions(self) -> Rows:
+        """The deletions that remain to be tried in the pass of each set."""
+        parent, cell, child = self.grid.without_each(self.sets.region)
+        left = (cell >= self.sets.cursor[parent]).nonzero().flatten()
+        self._deletions = Rows(parent=parent[left], cell=cell[left])
+        return Rows(slot=self.sets.slot[parent[left]], region=child[left])
 
-    def advance(self, suffices: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def advance(self, suffices: Tensor) -> Rows:
         """Take the answers, bool [K].
 
         Returns:
-            Places, regions and ranks of the sets that are minimal now; they leave the pruner.
+            The sets that are minimal now, with ``slot``, ``region`` and ``rank``; they leave the pruner.
         """
-        succeed = suffices.nonzero().flatten()
-        first = succeed[rank_in_group(self._parent[succeed]) == 0]  # questions are in order of set and cell
-        shrinks, cell = self._parent[first], self._cell[first]
-        stuck = torch.ones_like(self.place, dtype=torch.bool)
+        succeed = self._deletions[suffices]
+        first = succeed[rank_in_group(succeed.parent) == 0]  # questions are in order of set and cell
+        sets, shrinks = self.sets, first.parent
+        stuck = torch.ones_like(sets.removed)
         stuck[shrinks] = False
-        self.region[shrinks] ^= self.grid.single(cell)
-        self._cursor[shrinks] = cell + 1
+        sets.region[shrinks] ^= self.grid.single(first.cell)
+        sets.cursor[shrinks] = first.cell + 1
 
-        done = stuck & ~self._removed
-        self._cursor[stuck] = 0
-        self._removed[stuck] = False
-        self._removed[shrinks] = True
-        finished = (self.place[done], self.region[done], self.rank[done])
-        self._keep(~done)
-        return finished
+        done = stuck & ~sets.removed
+        sets.cursor[stuck] = 0
+        sets.removed[stuck] = False
+        sets.removed[shrinks] = True
+        finished, rest = sets.split(done)
+        # Of those that will end alike only the one found first goes on.
+        alike = ("slot", "region", "cursor", "removed")
+        self.sets = rest.sorted_by(*alike, "rank").first_of_each(*alike)
+        return Rows(slot=finished.slot, region=finished.region, rank=finished.rank)
 
-    def waiting(self, places: int) -> Tensor:
-        """How many sets of each image are being pruned, [places]."""
-        return torch.bincount(self.place, minlength=places)
-
-    def _keep(self, rows: Tensor) -> None:
-        """Keep some sets; of those that will end alike only the one found first."""
-        columns = [c[rows] for c in (self.place, self.region, self._cursor, self._removed, self.rank)]
-        order = lexsort(*columns)
-        columns = [c[order] for c in columns]
-        first = starts(*columns[:4])
-        self.place, self.region, self._cursor, self._removed, self.rank = (c[first] for c in columns)
+    def waiting(self, slots: int) -> Tensor:
+        """How many sets of each image are being pruned, [slots]."""
+        return torch.bincount(self.sets.slot, minlength=slots)

@@ -1,72 +1,48 @@
-"""What the search finds in one image, and in many."""
+"""Evidence of one image, and of many."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, overload
+from pathlib import Path
+from typing import TYPE_CHECKING, overload
 
 import torch
 from torch import Tensor
 
+from suffice.errors import MissingExtra
 from suffice.evidence.counting import Counting, Counts, count_subexplanations
-from suffice.evidence.diversity import largest_diverse_family
+from suffice.evidence.finding import Finding
+from suffice.evidence.graph import build_graph
+from suffice.evidence.settings import Settings
 from suffice.perturb.probe import Counters
 from suffice.perturb.regions import Grid
 from suffice.vision.stream import Skip
 
 if TYPE_CHECKING:
+    import pandas
     import pyarrow
 
-    from suffice.evidence.graph import Graph
-    from suffice.evidence.settings import Settings
     from suffice.evidence.statistics import Summary
 
 THRESHOLDS = (0.9, 0.8, 0.7, 0.6, 0.5)
 
-Stopped = Literal["beam empty", "max_mses", "max_size", "max_questions", "nothing needed", "no confidence"]
 
-
-@dataclass(frozen=True)
-class MSE:
-    """A minimal sufficient explanation.
-
-    Attributes:
-        cells: Its cells, ascending, row-major.
-        ratio: Confidence on it alone / confidence on the whole image.
-        certified: With ``minimal="subset"``: whether every proper subset was shown to fail, within the budget. With
-            ``minimal="single"``: True, no single cell can go.
-    """
-
-    cells: tuple[int, ...]
-    ratio: float
-    certified: bool = True
-
-    def __len__(self) -> int:
-        return len(self.cells)
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """What the search found in one image.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Evidence(Finding):
+    """What the search found in one image, and which image that was.
 
     Attributes:
         name: Name of the image.
-        index: Its place in what was given.
+        index: Its position in what was given.
         target: Class asked about.
         label: Name of that class, or its index as text.
         confidence: Confidence on the whole image.
-        baseline_confidence: Confidence on the baseline alone.
         grid: The grid.
-        mses: Minimal sufficient explanations in order of discovery: by size of the set found, then by its ratio.
-        regions: All regions evaluated below the MSEs, the MSEs among them, [M] or [M, words] int64.
-        ratios: Their ratios, [M] float32.
-        questions: Distinct masked images that the model was asked about, for the search and for what lies below.
-        levels: Largest number of cells that the search went to.
-        stopped: What ended the search.
-        truncated: Whether the budget ended the evaluation below the MSEs early; counts are lower bounds then.
         settings: Every choice behind these numbers.
+        picture: What the model saw, made smaller: uint8 [3, h, w], at most 128 pixels a side.
+        image_id: Content hash of the image, where something random depended on it.
     """
 
     name: str
@@ -74,30 +50,15 @@ class Evidence:
     target: int
     label: str
     confidence: float
-    baseline_confidence: float
     grid: Grid
-    mses: tuple[MSE, ...]
-    regions: Tensor = field(repr=False)
-    ratios: Tensor = field(repr=False)
-    questions: int
-    levels: int
-    stopped: Stopped
-    truncated: bool
     settings: Settings = field(repr=False)
+    picture: Tensor | None = field(default=None, repr=False)
+    image_id: str | None = field(default=None, repr=False)
 
     @cached_property
     def counts(self) -> Counts:
         """All counts of sub-explanations, in every reading, at every threshold."""
-        return count_subexplanations(
-            self.grid,
-            torch.zeros(len(self.mses), dtype=torch.long),
-            self.grid.from_cells(m.cells for m in self.mses),
-            torch.zeros(len(self.ratios), dtype=torch.long),
-            self.regions,
-            self.ratios,
-            thresholds=THRESHOLDS,
-            expand_at=self.settings.expand_at,
-        )[0]
+        return count_together([self])[0]
 
     def subexplanations(self, counting: Counting | None = None) -> dict[float, int]:
         """Number of sub-explanations with a ratio at or above each threshold.
@@ -121,22 +82,14 @@ class Evidence:
         """
         return self.counts.depth_profile
 
-    def diverse(self, overlap: int = 0) -> list[MSE]:
-        """The largest family of MSEs of which any two share at most ``overlap`` cells."""
-        chosen = largest_diverse_family([m.cells for m in self.mses], overlap)
-        return [self.mses[i] for i in chosen]
+    graph = build_graph
 
-    def formula(self) -> str:
-        """The MSEs as a logical formula over cells, such as ``(P3 ∧ P10) ∨ (P17 ∧ P24)``."""
-        if not self.mses:
-            return "⊥"
-        return " ∨ ".join("(" + " ∧ ".join(f"P{c}" for c in m.cells) + ")" if m.cells else "⊤" for m in self.mses)
+    def show(self) -> None:
+        """Show the graph in the notebook, or in the browser."""
+        self.graph().show()
 
-    def graph(self, **options: Any) -> Graph:
-        """The structured attention graph below the MSEs; see :func:`suffice.evidence.graph.build_graph`."""
-        from suffice.evidence.graph import build_graph
-
-        return build_graph(self, **options)
+    def _repr_svg_(self) -> str:
+        return self.graph().to_svg()
 
 
 class EvidenceSet(Sequence[Evidence]):
@@ -179,14 +132,75 @@ class EvidenceSet(Sequence[Evidence]):
         mses = sum(len(e.mses) for e in self)
         return f"EvidenceSet({len(self)} images, {mses} MSEs, model={self.model!r})"
 
-    def table(self) -> pyarrow.Table:
+    def to_arrow(self) -> pyarrow.Table:
         """One row an image; see :func:`suffice.evidence.statistics.evidence_table`."""
         from suffice.evidence.statistics import evidence_table
 
         return evidence_table(self)
 
+    def to_pandas(self) -> pandas.DataFrame:
+        """The same as a data frame; needs pandas."""
+        try:
+            import pandas  # noqa: F401
+        except ImportError as error:
+            raise MissingExtra("Data frames need pandas: pip install pandas. to_arrow() does without.") from error
+        return self.to_arrow().to_pandas()
+
     def summary(self) -> Summary:
-        """Means, medians and errors over the images; see :func:`suffice.evidence.statistics.summarize`."""
+        """Means, medians and standard errors over the images; see :func:`suffice.evidence.statistics.summarize`."""
         from suffice.evidence.statistics import summarize
 
-        return summarize(self.table())
+        return summarize(self.to_arrow())
+
+    def save(self, path: str | Path) -> Path:
+        """Write everything to one Parquet file: the table of :meth:`to_arrow`, regions, settings and pictures.
+
+        Args:
+            path: Of the file.
+
+        Returns:
+            The same path.
+        """
+        from suffice.evidence.storage import save_evidence
+
+        return save_evidence(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> EvidenceSet:
+        """Read what :meth:`save` wrote."""
+        from suffice.evidence.storage import load_evidence
+
+        return load_evidence(path)
+
+    def show(self) -> None:
+        """Show the images and their MSEs in the notebook, or in the browser."""
+        from suffice.draw import show
+
+        show(self._repr_html_(), "html")
+
+    def _repr_html_(self) -> str:
+        from suffice.evidence.set_drawing import to_html
+
+        return to_html(self)
+
+
+def count_together(evidence: Sequence[Evidence], block: int = 64) -> list[Counts]:
+    """Count the sub-explanations of many images at once, which is much faster than one by one; each keeps its own."""
+    waiting = [e for e in evidence if "counts" not in e.__dict__]
+    for start in range(0, len(waiting), block):
+        some = waiting[start : start + block]
+        grid = some[0].grid
+        counts = count_subexplanations(
+            grid,
+            torch.cat([torch.full((len(e.mses),), i) for i, e in enumerate(some)]),
+            torch.cat([grid.from_cells(m.cells for m in e.mses) for e in some]),
+            torch.cat([torch.full((len(e.ratios),), i) for i, e in enumerate(some)]),
+            torch.cat([e.regions for e in some]),
+            torch.cat([e.ratios for e in some]),
+            thresholds=THRESHOLDS,
+            expand_at=some[0].settings.expand_at,
+            count=len(some),
+        )
+        for e, c in zip(some, counts, strict=True):
+            e.__dict__["counts"] = c
+    return [e.counts for e in evidence]

@@ -7,15 +7,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 
-from suffice.evidence.counting import COUNTINGS, Counting, count_subexplanations
-from suffice.evidence.result import THRESHOLDS, Evidence, EvidenceSet
+from suffice.evidence.counting import COUNTINGS, Counting
+from suffice.evidence.result import THRESHOLDS, Evidence, EvidenceSet, count_together
 
 if TYPE_CHECKING:
     import pyarrow
 
 OVERLAPS = (0, 1, 2)
+# Columns that are attributes of the evidence.
+FACTS = (
+    "index", "target", "label", "confidence", "baseline_confidence", "questions", "levels", "stopped", "truncated",
+)  # fmt: skip
 
 
 def count_column(counting: Counting, threshold: float) -> str:
@@ -41,7 +44,7 @@ def evidence_table(evidence: EvidenceSet | Sequence[Evidence], model: str = "", 
     import pyarrow as pa
 
     model, family = model or getattr(evidence, "model", ""), family or getattr(evidence, "family", "")
-    _count_together(evidence)
+    count_together(evidence)
     rows = [_row(e, model, family) for e in evidence]
     return pa.Table.from_pylist(rows, schema=table_schema())
 
@@ -84,14 +87,14 @@ class Statistic:
         mean: Mean.
         std: Standard deviation (of the sample).
         median: Median.
-        error: Standard error of the mean.
+        standard_error: Of the mean.
         images: How many images have it.
     """
 
     mean: float
     std: float
     median: float
-    error: float
+    standard_error: float
     images: int
 
 
@@ -160,27 +163,6 @@ def _statistic(values: np.ndarray) -> Statistic:
     return Statistic(float(values.mean()), std, float(np.median(values)), std / len(values) ** 0.5, len(values))
 
 
-def _count_together(evidence: Sequence[Evidence], block: int = 64) -> None:
-    """Fill in the counts of many images at once, which is much faster than one by one."""
-    waiting = [e for e in evidence if "counts" not in e.__dict__]
-    for start in range(0, len(waiting), block):
-        some = waiting[start : start + block]
-        grid = some[0].grid
-        counts = count_subexplanations(
-            grid,
-            torch.cat([torch.full((len(e.mses),), i) for i, e in enumerate(some)]),
-            torch.cat([grid.from_cells(m.cells for m in e.mses) for e in some]),
-            torch.cat([torch.full((len(e.ratios),), i) for i, e in enumerate(some)]),
-            torch.cat([e.regions for e in some]),
-            torch.cat([e.ratios for e in some]),
-            thresholds=THRESHOLDS,
-            expand_at=some[0].settings.expand_at,
-            count=len(some),
-        )
-        for e, c in zip(some, counts, strict=True):
-            e.__dict__["counts"] = c
-
-
 def _row(e: Evidence, model: str, family: str) -> dict[str, Any]:
     sizes = [len(m) for m in e.mses]
     row: dict[str, Any] = {
@@ -196,18 +178,7 @@ def _row(e: Evidence, model: str, family: str) -> dict[str, Any]:
         "depth_counts": list(e.counts.depth_counts),
         "regions": len(e.ratios),
     }
-    same = (
-        "index",
-        "target",
-        "label",
-        "confidence",
-        "baseline_confidence",
-        "questions",
-        "levels",
-        "stopped",
-        "truncated",
-    )
-    row |= {name: getattr(e, name) for name in same}
+    row |= {name: getattr(e, name) for name in FACTS}
     row |= {f"diverse_{k}": len(e.diverse(k)) for k in OVERLAPS}
     for counting in COUNTINGS:
         for threshold, count in e.subexplanations(counting).items():

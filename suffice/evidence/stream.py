@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields, replace
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
+from suffice.draw import small_picture
 from suffice.errors import OptionError
-from suffice.evidence.presets import settings_of
-from suffice.evidence.result import MSE, Evidence, EvidenceSet
-from suffice.evidence.search import Finding, Searcher
-from suffice.evidence.settings import Settings
-from suffice.perturb.forwarder import Forwarder, Precision
-from suffice.perturb.probe import Counters, Probe
-from suffice.vision.classifier import Classifier, Targets, targets_of
-from suffice.vision.images import Images, open_images
+from suffice.evidence.counting import Counting
+from suffice.evidence.finding import Finding
+from suffice.evidence.result import Evidence, EvidenceSet
+from suffice.evidence.search import Searcher
+from suffice.evidence.seed_map import seed_map
+from suffice.evidence.settings import Limit, Minimal, Passing, Ratio, Search, Settings, settings_of
+from suffice.options import Count, check_options
+from suffice.perturb import Counters, Probe, Runner
+from suffice.perturb.baselines import Baseline
+from suffice.perturb.masks import Cells
+from suffice.perturb.runner import Precision
+from suffice.vision import Classifier, Images, open_images
+from suffice.vision.classifier import Targets, targets_of
 from suffice.vision.stream import OnError, Skip, stream
 
 Progress = Callable[[int, int], None]
@@ -27,34 +34,80 @@ def find_evidence(
     images: Any,
     targets: Targets = None,
     *,
-    preset: str | None = None,
-    batch_size: int | Literal["auto"] = "auto",
+    grid: Count = 7,
+    threshold: Ratio = 0.9,
+    strict: bool = False,
+    beam_width: Count = 5,
+    search: Search = "paper",
+    candidates: Count = 15,
+    passing: Passing = "all",
+    minimal: Minimal = "single",
+    subset_budget: Limit = 20_000,
+    max_mses: Limit | None = 10,
+    max_size: Limit | None = 18,
+    max_questions: Limit | None = None,
+    expand_at: Ratio = 0.5,
+    expanded_mses: Limit | None = None,
+    counting: Counting = "distinct",
+    max_regions: Limit = 50_000,
+    baseline: Baseline = "blur",
+    cells: Cells = "hard",
+    seed: int = 0,
+    beam_off_by_one: bool = False,
+    repeated_sets: bool = False,
+    noise_defect: bool = False,
+    settings: Settings | str | None = None,
+    batch_size: Count | Literal["auto"] = "auto",
     precision: Precision = "fp32",
     compile: bool = False,
-    images_at_once: int | Literal["auto"] = "auto",
+    runner: Runner | None = None,
+    images_at_once: Count | Literal["auto"] = "auto",
     on_error: OnError = "raise",
     on_progress: Progress | None = None,
-    **settings: Any,
 ) -> EvidenceSet:
-    """Find, in each image, the smallest regions that are enough for the model to decide.
+    """Find minimal sufficient explanations: the smallest regions that are enough for the model to decide.
 
     Args:
         net: The classifier; its score must be a probability (softmax or sigmoid).
         images: Anything that :func:`suffice.open_images` takes.
         targets: The classes asked about: None (predicted on the whole image), an index or label for all, or one per
             image.
-        preset: Start from a named set of choices instead of the defaults; see :func:`suffice.evidence.presets`.
-        batch_size: Masked images per forward.
+        grid: Cells a side.
+        threshold: A set of cells suffices when confidence on it / confidence on the whole image is at least this.
+        strict: The ratio must be above the threshold, not just at it.
+        beam_width: Sets kept at each level.
+        search: ``"paper"`` tries every cell outside a set, ``"sag"`` only the most salient by a seed map.
+        candidates: Cells tried for each set with ``search="sag"``.
+        passing: Whether ``"all"`` sets that suffice become explanations, or only those within the ``"beam"``.
+        minimal: ``"single"``: no single cell can go. ``"subset"``: no proper subset suffices.
+        subset_budget: With ``minimal="subset"``: most subsets to evaluate for one image.
+        max_mses: Stop after the level at which there are more MSEs than this; None for no limit.
+        max_size: Do not look at sets of more cells than this; None for no limit.
+        max_questions: Do not begin a level that could take the image's questions beyond this.
+        expand_at: Sets below an MSE with at least this ratio are expanded.
+        expanded_mses: How many MSEs to look below; None for all, 0 for none.
+        counting: The reading in which sub-explanations are reported; see :meth:`Evidence.subexplanations`.
+        max_regions: Most regions to evaluate below the MSEs of one image.
+        baseline: What shows where cells are hidden; see :func:`suffice.perturb.make_baseline`.
+        cells: ``"hard"`` or ``"soft"`` edges.
+        seed: Seed of everything random.
+        beam_off_by_one: A defect of the implementation of structured attention graphs; see :class:`Settings`.
+        repeated_sets: Another.
+        noise_defect: Another.
+        settings: All of the above at once, or the name of a preset; see :func:`suffice.evidence.preset`.
+        batch_size: Masked images per forward, or ``"auto"``; halved when memory runs out.
         precision: ``"fp32"``, ``"tf32"``, ``"bf16"`` or ``"fp16"``.
         compile: Compile the model; worth it for long work on a GPU.
+        runner: Use this runner of the same classifier instead of the three.
         images_at_once: Images searched side by side; more fill larger batches.
         on_error: ``"raise"`` the error of an image that cannot be read, or ``"skip"`` it and record it.
         on_progress: Called with (images done, images in all).
-        **settings: Choices of the search, such as ``grid=7``, ``threshold=0.9``, ``beam_width=5``,
-            ``baseline="blur"``, ``minimal="subset"``; see :class:`suffice.evidence.Settings`.
 
     Returns:
         Evidence of each image, in their order.
+
+    Raises:
+        OptionError: An argument that cannot be, or a choice of the search beside ``settings=``.
 
     Example:
         >>> from suffice.testing import AnyOf
@@ -65,12 +118,14 @@ def find_evidence(
         >>> found[0].formula()
         '(P30) ∨ (P17 ∧ P24)'
     """
+    arguments = locals()
+    chosen = settings_of(settings, {field.name: arguments[field.name] for field in fields(Settings)})
     work = EvidenceStream(
         net,
         images,
         targets,
-        settings_of(preset, settings),
-        Forwarder(net, batch_size=batch_size, precision=precision, compile=compile),
+        chosen,
+        runner or Runner(net, batch_size=batch_size, precision=precision, compile=compile),
         images_at_once=images_at_once,
         on_error=on_error,
         on_progress=on_progress,
@@ -87,39 +142,45 @@ class EvidenceStream:
         images: Anything that :func:`suffice.open_images` takes.
         targets: As in :func:`find_evidence`.
         settings: The choices of the search.
-        forwarder: Puts batches through the model.
+        runner: Puts batches through the model.
         images_at_once: Images searched side by side.
         on_error: What to do with an image that cannot be read.
         on_progress: Called with (images done, images in all).
-
-    Attributes:
-        counters: What the probe did.
     """
 
     def __init__(
         self,
         net: Classifier,
         images: Any,
-        targets: Targets,
-        settings: Settings,
-        forwarder: Forwarder,
+        targets: Targets = None,
+        settings: Settings | None = None,
+        runner: Runner | None = None,
         *,
-        images_at_once: int | Literal["auto"] = "auto",
+        images_at_once: Count | Literal["auto"] = "auto",
         on_error: OnError = "raise",
         on_progress: Progress | None = None,
     ) -> None:
+        check_options({"images_at_once": images_at_once, "on_error": on_error}, EvidenceStream.__init__)
         if net.score == "logit":
             raise OptionError("Ratios of logits mean nothing; use a classifier with score='softmax' or 'sigmoid'.")
-        self.net, self.settings, self.forwarder = net, settings, forwarder
+        self.net, self.targets = net, targets
+        self.settings, self.runner = settings or Settings(), runner or Runner(net)
         self.images: Images = open_images(images)
-        self.targets = targets
         targets_of(targets, (), len(self.images))  # a wrong number of them is said at once
-        # Half an image's place for each place in the batch keeps it full: most rounds ask more than that of each.
-        auto = max(8, forwarder.batch_size // 2)
-        self.places = min(auto if images_at_once == "auto" else images_at_once, len(self.images))
+        # Half a slot for each input of a batch keeps it full: most rounds ask more than that of each image.
+        auto = max(8, self.runner.batch_size // 2)
+        self.slots = min(auto if images_at_once == "auto" else images_at_once, len(self.images))
         self.on_error, self.on_progress = on_error, on_progress
         self._feed = _Feed(self.images, net, on_error)
-        self.counters = Counters()
+        self._before = replace(self.runner.counters)
+        # With settings of its own, by which seed maps depend on neither precision nor batch size of the search.
+        self._seed_runner: Runner | None = None
+
+    @property
+    def counters(self) -> Counters:
+        """What the runner did for this search, so far."""
+        now, before = vars(self.runner.counters), vars(self._before)
+        return Counters(**{name: now[name] - before[name] for name in now})
 
     @property
     def skipped(self) -> Sequence[Skip]:
@@ -128,48 +189,61 @@ class EvidenceStream:
 
     def __iter__(self) -> Iterator[Evidence]:
         done = 0
+        self._before = replace(self.runner.counters)
         feed = self._feed = _Feed(self.images, self.net, self.on_error)
-        first_index, first = feed.take(self.places)
-        if not len(first):
+        index, pixels = feed.take(self.slots)
+        if not len(pixels):
             return
-        probe = self._probe(first, first_index)
-        self.counters = probe.counters
+        probe = self._probe(pixels, index)
         searcher = Searcher(probe, self.settings)
-        index_of = torch.full((len(probe),), -1)
-        self._admit(searcher, index_of, torch.arange(len(first)), first_index, first)
-        while searcher.active:
-            for finding in searcher.round():
+        image_of = torch.full((len(probe),), -1)
+        pictures: dict[int, Tensor] = {}
+        slots = torch.arange(len(probe))
+        while True:
+            if len(pixels):
+                image_of[slots] = index
+                pictures.update((slot, p.clone()) for slot, p in zip(slots.tolist(), small_picture(pixels), strict=True))
+                searcher.admit(slots, self._saliency(pixels, probe.targets[slots.to(probe.device)], index))
+            if not searcher.active:
+                return
+            for slot, finding in searcher.round().items():
                 done += 1
-                yield self.evidence_of(finding, probe, int(index_of[finding.place]))
+                yield self.evidence_of(finding, probe, slot, int(image_of[slot]), pictures.pop(slot))
                 if self.on_progress is not None:
                     self.on_progress(done + len(self.skipped), len(self.images))
             # New images come in blocks: their first forwards are few, and few make a poor batch.
-            free = searcher.free
-            if len(free) >= max(1, self.places // 4) or (len(free) and not searcher.active):
+            free, pixels = searcher.free, pixels[:0]
+            if len(free) >= max(1, self.slots // 4) or (len(free) and not searcher.active):
                 index, pixels = feed.take(len(free))
+                slots = free[: len(pixels)].cpu()
                 if len(pixels):
-                    places = free[: len(pixels)].cpu()
-                    ids = self._ids(index)
-                    probe.exchange(places, pixels, self._targets(index), ids=ids)
-                    self._admit(searcher, index_of, places, index, pixels)
+                    probe.exchange(slots, pixels, self._targets(index), ids=_Ids(self.images, index.tolist()))
 
-    def _admit(self, searcher: Searcher, index_of: Tensor, places: Tensor, index: Tensor, pixels: Tensor) -> None:
-        index_of[places] = index
-        saliency = None
-        if self.settings.search == "sag":
-            from suffice.attribution import seed_map
+    def evidence_of(
+        self, finding: Finding, probe: Probe, slot: int, index: int, picture: Tensor | None = None
+    ) -> Evidence:
+        """What the search found in a slot of the probe, as evidence of the image that is there."""
+        target, image = int(probe.targets[slot]), self.images[index]
+        return Evidence(
+            **vars(finding),
+            name=image.name,
+            index=index,
+            target=target,
+            label=self.net.labels[target] if self.net.labels else str(target),
+            confidence=float(probe.whole[slot]),
+            grid=probe.grid,
+            settings=self.settings,
+            picture=picture,
+            image_id=image.__dict__.get("_id"),
+        )
 
-            saliency = seed_map(
-                self.net,
-                pixels.to(self.net.device),
-                searcher.probe.targets[places.to(searcher.device)],
-                self.settings.grid,
-                baseline=self.settings.baseline,
-                seed=self.settings.seed,
-                noise_defect=self.settings.noise_defect,
-                ids=self._ids(index),
-            )
-        searcher.admit(places, saliency)
+    def _saliency(self, pixels: Tensor, targets: Tensor, index: Tensor) -> Tensor | None:
+        """Seed maps of images, where the search wants them."""
+        if self.settings.search != "sag":
+            return None
+        if self._seed_runner is None:
+            self._seed_runner = Runner(self.net, counters=self.runner.counters)
+        return seed_map(self._seed_runner, pixels, targets, self.settings, _Ids(self.images, index.tolist()))
 
     def _probe(self, pixels: Tensor, index: Tensor) -> Probe:
         return Probe(
@@ -180,39 +254,26 @@ class EvidenceStream:
             grid=self.settings.grid,
             cells=self.settings.cells,
             seed=self.settings.seed,
-            forwarder=self.forwarder,
-            ids=self._ids(index),
-        )
-
-    def evidence_of(self, finding: Finding, probe: Probe, index: int) -> Evidence:
-        """What the search found in a place of the probe, as evidence of the image that is there."""
-        target = int(probe.targets[finding.place])
-        cells, ratios, certified = probe.grid.to_cells(finding.mses), finding.mse_ratios, finding.certified
-        return Evidence(
-            name=self.images[index].name,
-            index=index,
-            target=target,
-            label=self.net.labels[target] if self.net.labels else str(target),
-            confidence=float(probe.whole[finding.place]),
-            baseline_confidence=finding.baseline_confidence,
-            grid=probe.grid,
-            mses=tuple(map(MSE, cells, ratios.tolist(), certified.tolist())),
-            regions=finding.regions,
-            ratios=finding.ratios,
-            questions=finding.questions,
-            levels=finding.levels,
-            stopped=finding.stopped,
-            truncated=finding.truncated,
-            settings=self.settings,
+            runner=self.runner,
+            ids=_Ids(self.images, index.tolist()),
         )
 
     def _targets(self, index: Tensor) -> Targets:
         return targets_of(self.targets, index.tolist(), len(self.images))
 
-    def _ids(self, index: Tensor) -> list[str] | None:
-        """Identities where something random may depend on them; they cost a hash each."""
-        quiet = self.settings.baseline in ("blur", "blur-tis", "blur-rise", "black", "gray", "mean", "image-mean")
-        return None if quiet and self.settings.search == "paper" else [self.images[i].id for i in index.tolist()]
+
+class _Ids(Sequence[str]):
+    """Identities of some images. They cost a hash each, which only those pay who look at them."""
+
+    def __init__(self, images: Images, index: Sequence[int]) -> None:
+        self._images, self._index = images, index
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def __getitem__(self, number: Any) -> Any:
+        index = self._index[number]
+        return _Ids(self._images, index) if isinstance(number, slice) else self._images[index].id
 
 
 class _Feed:
@@ -229,7 +290,7 @@ class _Feed:
         return self._stream.skipped
 
     def take(self, count: int) -> tuple[Tensor, Tensor]:
-        """The next images, as many as there are up to ``count``: their places in the list [M], pixels [M, 3, H, W]."""
+        """The next images, as many as there are up to ``count``: their indices [M], and pixels [M, 3, H, W]."""
         while len(self._index) < count:
             batch = next(self._batches, None)
             if batch is None:

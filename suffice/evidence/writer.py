@@ -52,7 +52,7 @@ class TableWriter:
         if len(self._waiting) == self._block:
             self._hand_over()
 
-    def table(self) -> pyarrow.Table:
+    def to_arrow(self) -> pyarrow.Table:
         """All rows, once the work is over."""
         import pyarrow as pa
 

@@ -11,10 +11,10 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from suffice.attribution.pictures import COOL, WARM, colors, levels, overlay, resampling
-from suffice.evidence.graph_markup import EMPTY, FAINT, HAIRLINE, INK, QUIET, SANS, tag, text, words
-from suffice.evidence.graph_pictures import data_uri
-from suffice.evidence.graph_text import shortened
+from suffice.draw import as_image, data_uri, document, map_colors, overlay, shortened, tag, text
+from suffice.draw.overlays import levels
+from suffice.draw.palettes import COOL, EMPTY, FAINT, HAIRLINE, PLAIN, QUIET, WARM
+from suffice.draw.pictures import resampling
 from suffice.perturb import enlarge
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 MARGIN, GAP, SIDE = 28.0, 16.0, 196.0
 SHARPNESS = 2  # pixels of an embedded picture for each unit of the drawing
-BAR = "#5b7a9b"
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,7 @@ def explanation_figure(
         True
     """
     high = SIDE * pixels.shape[1] / pixels.shape[2]
-    photo = Image.fromarray((pixels.permute(1, 2, 0).cpu().numpy() * 255).round().astype("uint8"))
+    photo = as_image(pixels)
     methods = list(rows[0].maps)
     width = 2 * MARGIN + SIDE + (SIDE + GAP) * len(methods)
     width = max(width, 2 * MARGIN + 2 * SIDE + GAP)
@@ -93,23 +92,10 @@ def explanation_figure(
             parts.append(_picture(x, y, high, drawn))
             parts.append(text(x, y + high + 15, row.notes.get(name, ""), 11, QUIET))
             if column == 0:
-                said = f"{row.label}  {row.confidence:.1%}"
-                parts.append(text(x, y + high + 17 + below, said, 12.5, INK))
+                parts.append(text(x, y + high + 17 + below, f"{row.label}  {row.confidence:.1%}", 12.5))
     signed = any(bool((levels(m) < 0).any()) for row in rows for m in row.maps.values())
     parts += _color_bar(MARGIN, foot, width, signed)
-    tall = foot + 40
-    return tag(
-        "svg",
-        tag("title", words(title or "explanation")),
-        tag("rect", width=width, height=tall, fill="#ffffff"),
-        *parts,
-        xmlns="http://www.w3.org/2000/svg",
-        viewBox=f"0 0 {width:g} {tall:g}",
-        width=width,
-        height=tall,
-        font_family=SANS,
-        role="img",
-    )
+    return document(width, foot + 40, *parts, title=title or "explanation")
 
 
 def score_note(scores: Mapping[str, Scores], number: int) -> str:
@@ -133,19 +119,19 @@ def _predictions(x: float, y: float, top: Sequence[tuple[str, float]]) -> list[s
     parts = []
     for number, (label, score) in enumerate(top):
         line = y + 22 * number
-        parts.append(text(x, line - 5, shortened(label, 11.5, SIDE - 44), 11.5, INK))
+        parts.append(text(x, line - 5, shortened(label, 11.5, SIDE - 44), 11.5))
         parts.append(text(x + SIDE, line - 5, f"{score:.1%}", 11.5, QUIET, text_anchor="end"))
         parts.append(tag("rect", x=x, y=line, width=SIDE, height=3, rx=1.5, fill=EMPTY))
         share = min(max(score, 0.0), 1.0)
-        parts.append(tag("rect", x=x, y=line, width=max(SIDE * share, 1.0), height=3, rx=1.5, fill=BAR))
+        parts.append(tag("rect", x=x, y=line, width=max(SIDE * share, 1.0), height=3, rx=1.5, fill=PLAIN))
     return parts
 
 
 def _color_bar(x: float, y: float, width: float, signed: bool) -> list[str]:
-    strip = colors(torch.linspace(0, 1, 128)[None].expand(4, -1), WARM)
+    strip = map_colors(torch.linspace(0, 1, 128)[None].expand(4, -1), WARM)
     ends = ["low", "high"]
     if signed:
-        strip = np.concatenate([colors(torch.linspace(1, 0, 128)[None].expand(4, -1), COOL), strip], axis=1)
+        strip = np.concatenate([map_colors(torch.linspace(1, 0, 128)[None].expand(4, -1), COOL), strip], axis=1)
         ends = ["against", "for"]
     bar = {"x": x + 50, "y": y + 8, "width": 150, "height": 8, "preserveAspectRatio": "none"}
     return [

@@ -71,7 +71,7 @@ def visits(
             if on_progress is not None:
                 on_progress(before + done, len(nets) * len(images))
 
-        found = find_evidence(net, images, batch_size=64, on_progress=report, **vars(settings))
+        found = find_evidence(net, images, settings=settings, batch_size=64, on_progress=report)
         right = [e.target == label for e, label in zip(found, images.labels, strict=True)]
         statistics = found.summary().statistics
         yield Visit(net.name.partition("/")[2] or net.name, net.family, sum(right) / len(right), found, statistics)
@@ -82,7 +82,7 @@ def table_rows(found: Sequence[Visit]) -> list[tuple[str, ...]]:
     rows = []
     for visit in found:
         numbers = [visit.statistics[column] for column in COLUMNS]
-        cells = [f"{s.mean:.2f} ± {s.error:.2f}" if s.mean < 100 else f"{s.mean:.0f} ± {s.error:.0f}" for s in numbers]
+        cells = [f"{s.mean:.2f} ± {s.standard_error:.2f}" if s.mean < 100 else f"{s.mean:.0f} ± {s.standard_error:.0f}" for s in numbers]
         rows.append((visit.name, visit.family, f"{visit.right:.0%}", *cells))
     return rows
 
@@ -122,7 +122,7 @@ def write_table(found: Sequence[Visit], path: Path) -> None:
         writer = csv.writer(file)
         writer.writerow(["network", "family", "right", *(f"{c}{end}" for c in COLUMNS for end in ("", "_error"))])
         for visit in found:
-            numbers = [n for c in COLUMNS for n in (visit.statistics[c].mean, visit.statistics[c].error)]
+            numbers = [n for c in COLUMNS for n in (visit.statistics[c].mean, visit.statistics[c].standard_error)]
             writer.writerow([visit.name, visit.family, visit.right, *numbers])
 
 

@@ -1,4 +1,4 @@
-"""SVG as text: elements, type and colors.
+"""SVG as text.
 
 Attributes only, no style sheet: several pictures can then stand in one page without changing each other.
 """
@@ -8,34 +8,10 @@ from __future__ import annotations
 from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
-from suffice.evidence.graph_pictures import INK
-from suffice.evidence.graph_text import printable
+from suffice.draw.palettes import INK
+from suffice.draw.words import printable
 
 SANS = "'Helvetica Neue', Helvetica, Arial, 'Liberation Sans', 'Segoe UI', Roboto, system-ui, sans-serif"
-
-QUIET = "#4d5866"  # second voice
-FAINT = "#6d7988"  # third voice
-HAIRLINE = "#d8dee5"
-EMPTY = "#eef1f5"
-PLAIN = "#5b7a9b"  # kept cells where there is no picture
-REMOVED = "#d55e00"  # vermilion: told apart from the ramp with any color vision, and by shape in gray
-
-# Ratio 0 … 1: sand to navy. Lightness falls in even steps (CIE L* 89 to 16), so the order survives in gray.
-RAMP = ("#f0dfa8", "#b3cdae", "#7bb9ac", "#4ba2a4", "#278996", "#007187", "#005776", "#073f63", "#17264f")
-
-
-def color(ratio: float) -> str:
-    """The color of a ratio; those beyond 0 and 1 have the colors of the ends, what is not a number that of 0.
-
-    Example:
-        >>> color(0), color(0.5), color(1.2)
-        ('#f0dfa8', '#278996', '#17264f')
-    """
-    place = (min(ratio, 1.0) if ratio > 0 else 0.0) * (len(RAMP) - 1)
-    low = min(int(place), len(RAMP) - 2)
-    ends = [[int(hexed[i : i + 2], 16) for i in (1, 3, 5)] for hexed in RAMP[low : low + 2]]
-    mixed = [round(a + (b - a) * (place - low)) for a, b in zip(*ends, strict=True)]
-    return "#" + "".join(f"{channel:02x}" for channel in mixed)
 
 
 def number(value: float) -> str:
@@ -65,11 +41,44 @@ def tag(name: str, *inside: str, **attributes: Any) -> str:
     return f"{opening}>{''.join(inside)}</{name}>" if inside else f"{opening}/>"
 
 
-def words(content: str) -> str:
+def escaped(content: str) -> str:
     """Text as markup."""
     return escape(printable(content))
 
 
 def text(x: float, y: float, content: str, size: float, fill: str = INK, **attributes: Any) -> str:
     """A line of text whose base line begins at a point."""
-    return tag("text", words(content), x=x, y=y, font_size=size, fill=fill, **attributes)
+    return tag("text", escaped(content), x=x, y=y, font_size=size, fill=fill, **attributes)
+
+
+def document(
+    width: float, height: float, *inside: str, title: str, description: str = "", definitions: str = ""
+) -> str:
+    """A whole picture on white, without references to anything outside itself.
+
+    Args:
+        width: In units of the drawing.
+        height: Likewise.
+        *inside: Markup.
+        title: What it shows, for tooltips and for those who cannot see it.
+        description: More about it.
+        definitions: Markup of what the rest refers to.
+
+    Returns:
+        The SVG document.
+    """
+    return tag(
+        "svg",
+        tag("title", escaped(title)),
+        tag("desc", escaped(description)) if description else "",
+        definitions,
+        tag("rect", width=width, height=height, fill="#fff"),
+        *inside,
+        "\n",
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {number(width)} {number(height)}",
+        width=width,
+        height=height,
+        font_family=SANS,
+        role="img",
+    )

@@ -1,4 +1,4 @@
-"""Words and numbers as graphs print them, and how wide they are."""
+"""Words and numbers as drawings print them, and how wide they are."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ _UNPRINTABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ff
 _NARROW = frozenset("iljtfrI.,;:|!'()[]{}/ ·")
 _WIDE = frozenset("mwMW@%∧∨⊤⊥—…")
 THIN_SPACE = "\u2009"
-
-SMALL_DROP, LARGE_DROP = 0.2, 0.6
 
 
 def printable(text: str) -> str:
@@ -42,23 +40,8 @@ def grouped(count: int) -> str:
 
 
 def counted(count: int, thing: str) -> str:
-    """``1 region``, ``1 204 regions``."""
-    return f"{grouped(count)} {thing}{'' if count == 1 else 's'}"
-
-
-def cell_count(size: int) -> str:
-    """``no cells``, ``1 cell``, ``5 cells``."""
-    return counted(size, "cell") if size else "no cells"
-
-
-def strength(drop: float) -> int:
-    """How much the loss of a cell hurt: 0, 1 or 2 for a drop below 0.2, below 0.6, and from there on.
-
-    Example:
-        >>> [strength(drop) for drop in (-0.1, 0.2, 0.59, 0.6)]
-        [0, 1, 1, 2]
-    """
-    return int(drop >= SMALL_DROP) + int(drop >= LARGE_DROP)
+    """``no regions``, ``1 region``, ``1 204 regions``."""
+    return f"{grouped(count) if count else 'no'} {thing}{'' if count == 1 else 's'}"
 
 
 def text_width(text: str, size: float) -> float:
@@ -70,7 +53,7 @@ def wrap(words: Sequence[str], size: float, width: float) -> list[list[int]]:
     """Break words into lines of at most a width; a word that is too wide has a line of its own.
 
     Returns:
-        For each line the places of its words.
+        For each line the indices of its words.
 
     Example:
         >>> wrap(["one", "two", "three"], 10, 50)
@@ -79,12 +62,12 @@ def wrap(words: Sequence[str], size: float, width: float) -> list[list[int]]:
     space = text_width(" ", size)
     lines: list[list[int]] = []
     room = 0.0
-    for place, word in enumerate(words):
+    for index, word in enumerate(words):
         needed = text_width(word, size)
         if not lines or needed + space > room:
             lines.append([])
             room = width + space
-        lines[-1].append(place)
+        lines[-1].append(index)
         room -= needed + space
     return lines
 

@@ -1,0 +1,73 @@
+"""Maps as pictures: colors for people, over a faded image."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+
+from suffice.draw.palettes import COOL, WARM
+from suffice.draw.pictures import as_image, resampling
+
+# Single pixels that stand far out would leave the rest of a map dark, so colors end at this quantile.
+BRIGHTEST = 0.995
+
+
+def map_colors(values: Tensor, ramp: np.ndarray = WARM) -> np.ndarray:
+    """Colors, uint8 [H, W, 3], of values [H, W] in [0, 1]."""
+    position = values.clamp(0, 1).double().cpu().numpy() * (len(ramp) - 1)
+    channels = [np.interp(position, np.arange(len(ramp)), ramp[:, c]) for c in range(3)]
+    return np.stack(channels, axis=-1).round().astype(np.uint8)
+
+
+def levels(values: Tensor) -> Tensor:
+    """How strongly to draw each value, [H, W] in [-1, 1].
+
+    A map without negative values goes from its smallest value at 0 to about its largest at 1. One with both signs keeps
+    0 at 0, and the larger magnitude at 1 or -1. A constant map is 0.
+    """
+    values = values.float()
+    if values.min() >= 0:
+        values = values - values.min()
+    # Sorting a few ten thousand numbers is quick, and quantile() takes no more than 16 million.
+    scale = values.abs().flatten().quantile(BRIGHTEST) if values.numel() < 1 << 24 else values.abs().max()
+    scale = scale if scale > 0 else values.abs().max()
+    return (values / scale).clamp(-1, 1) if scale > 0 else torch.zeros_like(values)
+
+
+def overlay(values: Tensor, image: Image.Image | Tensor | None = None) -> Image.Image:
+    """A map in colors, over an image where one is given.
+
+    Args:
+        values: [H, W], any range; see :func:`suffice.draw.overlays.levels`.
+        image: The image that the map is about, as decoded or as pixels [3, H, W], uint8 or float in [0, 1]; resized to
+            the map.
+
+    Returns:
+        RGB picture of the map's size.
+    """
+    level = levels(values)
+    strength = level.abs()
+    drawn = np.where((level < 0).cpu().numpy()[..., None], map_colors(strength, COOL), map_colors(strength, WARM))
+    if image is None:
+        return Image.fromarray(drawn)
+    height, width = values.shape
+    image = as_image(image)
+    gray = np.asarray(image.convert("L").resize((width, height), resampling(image)), dtype=np.float32)
+    weight = (0.2 + 0.5 * strength.cpu().numpy())[..., None]
+    mixed = drawn * weight + gray[..., None] * (1 - weight)
+    return Image.fromarray(mixed.round().clip(0, 255).astype(np.uint8))
+
+
+def side_by_side(pictures: Sequence[Image.Image], gap: int = 4) -> Image.Image:
+    """Pictures in a row, on white."""
+    width = sum(p.width for p in pictures) + gap * (len(pictures) - 1)
+    sheet = Image.new("RGB", (width, max(p.height for p in pictures)), "white")
+    left = 0
+    for picture in pictures:
+        sheet.paste(picture, (left, 0))
+        left += picture.width + gap
+    return sheet
