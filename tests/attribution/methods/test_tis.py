@@ -5,7 +5,7 @@ import torch
 
 import suffice
 from suffice.attribution import Task, attribute
-from suffice.attribution.clusters import first_samples
+from suffice.attribution.channels.clusters import first_samples
 from suffice.attribution.methods.tis import tis, working_grid
 from suffice.errors import OptionError
 from suffice.perturb import Forwarder, make_baseline

@@ -5,7 +5,7 @@ import timm
 import torch
 import torchvision
 
-from suffice.attribution.token_dropping import can_drop_tokens, token_dropping
+from suffice.attribution.tokens.dropping import can_drop_tokens, token_dropping
 from suffice.perturb import Forwarder
 from suffice.vision import Classifier
 from tests.attribution.nets import MEAN, STD, pictures, small_cnn
