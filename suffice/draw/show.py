@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 import tempfile
 import webbrowser
+from importlib import import_module
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 
 def show(markup: str, kind: Literal["svg", "html"] = "svg") -> Path | None:
@@ -20,8 +21,7 @@ def show(markup: str, kind: Literal["svg", "html"] = "svg") -> Path | None:
         The temporary file that the browser was given; None in a notebook.
     """
     if "ipykernel" in sys.modules:
-        from IPython import display
-
+        display: Any = import_module("IPython.display")
         display.display((display.SVG if kind == "svg" else display.HTML)(markup))
         return None
     with tempfile.NamedTemporaryFile("w", prefix="suffice-", suffix=f".{kind}", delete=False, encoding="utf-8") as file:

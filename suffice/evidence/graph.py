@@ -232,9 +232,7 @@ def build_graph(
     growth = _Growth(evidence, expand_at, children, max_nodes, merge)
     growth.plant(family[:roots])
     edges = tuple(sorted(growth.edges, key=lambda edge: (edge.parent, edge.child)))
-    return Graph(
-        evidence, tuple(growth.nodes), edges, tuple(growth.roots), growth.hidden(), expand_at, children, merge
-    )
+    return Graph(evidence, tuple(growth.nodes), edges, tuple(growth.roots), growth.hidden(), expand_at, children, merge)
 
 
 class _Growth:

@@ -80,9 +80,7 @@ class _Page:
         about = f"Structured attention graph of {self.graph.title}"
         formula = self.graph.evidence.formula()
         defs = self.thumbs.definitions()
-        return document(
-            self.width, bottom + 22, head, body, foot, title=about, description=formula, definitions=defs
-        )
+        return document(self.width, bottom + 22, head, body, foot, title=about, description=formula, definitions=defs)
 
     def _body(self, top: float) -> tuple[str, float]:
         """Rows, edges, nodes; returns markup and where it ends."""

@@ -76,9 +76,7 @@ def from_json(text: str) -> Graph:
         raise OptionError(
             f"This is not a graph: its format is {seen!r}; expected {FORMAT!r}, as Graph.to_json() writes."
         )
-    nodes = tuple(
-        Node(**{k: _restored(k, v) for k, v in node.items() if k != "is_mse"}) for node in record["nodes"]
-    )
+    nodes = tuple(Node(**{k: _restored(k, v) for k, v in node.items() if k != "is_mse"}) for node in record["nodes"])
     grid = Grid(record["grid"])
     evidence = Evidence(
         **{name: _restored(name, record[name]) for name in (*_IMAGE, *_SEARCH)},
@@ -96,9 +94,10 @@ def from_json(text: str) -> Graph:
 
 def to_dot(graph: Graph) -> str:
     """The graph in the language of Graphviz: cells as text, one row a size, MSEs with a double frame."""
+    title = _quoted(graph.title, graph.evidence.formula())
     lines = [
         "digraph evidence {",
-        f"  graph [rankdir=TB, labelloc=t, fontname=Helvetica, label={_quoted(graph.title, graph.evidence.formula())}];",
+        f"  graph [rankdir=TB, labelloc=t, fontname=Helvetica, label={title}];",
         '  node [shape=box, style="rounded,filled", fillcolor=white, fontname=Helvetica, fontsize=11];',
         "  edge [color=gray45, fontcolor=gray35, fontname=Helvetica, fontsize=9];",
     ]

@@ -73,7 +73,7 @@ class Lattice:
         return left == 0
 
     def collect(self, gone: Tensor) -> Rows:
-        """Hand out and forget what was evaluated for some images, bool [slots]; with ``slot``, ``region``, ``ratio``."""
+        """Hand out and forget what was evaluated for some images, bool [slots]: ``slot``, ``region``, ``ratio``."""
         evaluated = Rows.cat([self._latest[:0], *self._evaluated])
         mine, rest = evaluated.split(gone[evaluated.slot])
         self._evaluated = [rest]

@@ -53,12 +53,12 @@ def _strip(evidence: Evidence) -> str:
         cells = " ∧ ".join(f"P{cell}" for cell in mse.cells) or "no cells"
         shown.append((mse.cells, percent(mse.ratio), f"{cells}: ratio {mse.ratio:.3f}"))
     parts = []
-    for place, (cells, below, about) in enumerate(shown):
-        x = 1 + place * (SIDE + GAP)
+    for column, (kept, below, about) in enumerate(shown):
+        x = 1 + column * (SIDE + GAP)
         label = text(x + SIDE / 2, high + 13, below, 10.5, FAINT, text_anchor="middle")
-        parts.append(tag("g", tag("title", escaped(about)), thumbs.region(x, 1, SIDE, cells), label))
+        parts.append(tag("g", tag("title", escaped(about)), thumbs.region(x, 1, SIDE, kept), label))
     width = len(shown) * (SIDE + GAP) + 2
-    if left := len(evidence.mses) - MSES > 0 and len(evidence.mses) - MSES:
+    if (left := len(evidence.mses) - MSES) > 0:
         parts.append(text(width, high / 2 + 4, f"+{grouped(left)} more", 11, FAINT))
         width += 56
     size = {"width": width, "height": high + BELOW + 2, "viewBox": f"0 0 {number(width)} {number(high + BELOW + 2)}"}

@@ -26,7 +26,7 @@ def save_evidence(evidence: EvidenceSet, path: str | Path) -> Path:
     """Write evidence to a Parquet file.
 
     To the columns of :func:`suffice.evidence.statistics.evidence_table` come ``image_id``; ``mse_cells``,
-    ``mse_ratios``, ``mse_certified`` (of each MSE); ``region_words`` (int64, all words of a region one after the other),
+    ``mse_ratios``, ``mse_certified`` (of each MSE); ``region_words`` (int64, the words of all regions in a row),
     ``region_ratios``; and ``picture`` (PNG). The schema's metadata has, under ``suffice``, JSON with the model, the
     settings, images that were skipped, and counters.
 

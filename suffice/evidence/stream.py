@@ -202,7 +202,9 @@ class EvidenceStream:
         while True:
             if len(pixels):
                 image_of[slots] = index
-                pictures.update((slot, p.clone()) for slot, p in zip(slots.tolist(), small_picture(pixels), strict=True))
+                pictures.update(
+                    (slot, p.clone()) for slot, p in zip(slots.tolist(), small_picture(pixels), strict=True)
+                )
                 searcher.admit(slots, self._saliency(pixels, probe.targets[slots.to(probe.device)], index))
             if not searcher.active:
                 return

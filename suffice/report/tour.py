@@ -82,7 +82,10 @@ def table_rows(found: Sequence[Visit]) -> list[tuple[str, ...]]:
     rows = []
     for visit in found:
         numbers = [visit.statistics[column] for column in COLUMNS]
-        cells = [f"{s.mean:.2f} ± {s.standard_error:.2f}" if s.mean < 100 else f"{s.mean:.0f} ± {s.standard_error:.0f}" for s in numbers]
+        cells = [
+            f"{s.mean:.2f} ± {s.standard_error:.2f}" if s.mean < 100 else f"{s.mean:.0f} ± {s.standard_error:.0f}"
+            for s in numbers
+        ]
         rows.append((visit.name, visit.family, f"{visit.right:.0%}", *cells))
     return rows
 
