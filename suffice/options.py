@@ -92,7 +92,8 @@ def check_options(values: Mapping[str, Any], of: Any, name: str = "") -> None:
 
 def check_fields(instance: Any) -> None:
     """The same for all fields of a dataclass, to be called in its ``__post_init__``."""
-    check_options({field: getattr(instance, field) for field in _hints(type(instance))}, type(instance))
+    kind: Any = type(instance)
+    check_options({field: getattr(instance, field) for field in _hints(kind)}, kind)
 
 
 def allows(hint: Any, value: Any) -> bool:

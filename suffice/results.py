@@ -31,6 +31,13 @@ def selected(rows: Rows, count: int) -> Tensor:
     return every[rows] if isinstance(rows, slice) else every[torch.as_tensor(rows, device="cpu")]
 
 
+def text_column(texts: Sequence[str], count: int) -> pyarrow.Array:
+    """A column of texts, one a row; nulls where there are none."""
+    import pyarrow as pa
+
+    return pa.array(list(texts) if texts else [None] * count, pa.string())
+
+
 def to_pandas(table: pyarrow.Table) -> Any:
     """A table as a data frame."""
     try:

@@ -84,8 +84,7 @@ def attribute(
         for decoded in batches:
             index = decoded.index.tolist()
             pixels = decoded.pixels.to(net.device)
-            # By the model as it is, so that the class explained does not depend on the precision.
-            scores = torch.cat(list(runner.run(len(pixels), lambda some, pixels=pixels: net(pixels[some]))))
+            scores = _scores_of_whole(pixels, runner)
             wanted = net.targets(targets_of(targets, index, len(opened)), scores)
             ids = [opened[i].id for i in index]
             batch = Batch(net, pixels, wanted, ids, seed, runner, decoded.index, len(opened))
@@ -151,6 +150,11 @@ def explain(batch: Batch, method: str | Method, **options: Any) -> Tensor:
             stacklevel=3,
         )
     return torch.nan_to_num(maps.detach().float(), nan=0.0, posinf=0.0, neginf=0.0)
+
+
+def _scores_of_whole(pixels: Tensor, runner: Runner) -> Tensor:
+    """Scores [B, classes] by the model as it is, so that the class explained does not depend on the precision."""
+    return torch.cat(list(runner.run(len(pixels), lambda rows: runner.net(pixels[rows]))))
 
 
 def _check_fit(method: Method, net: Classifier) -> None:

@@ -17,7 +17,7 @@ from suffice.draw import overlay, side_by_side, to_png
 from suffice.errors import OptionError
 from suffice.perturb import enlarge
 from suffice.perturb.masks import Enlargement
-from suffice.results import Rows, selected, to_pandas
+from suffice.results import Rows, selected, text_column, to_pandas
 from suffice.vision.stream import Skip
 
 if TYPE_CHECKING:
@@ -71,12 +71,17 @@ class Attribution:
     def __getitem__(self, rows: Rows) -> Attribution:
         """Some of the maps: by position, slice, list or mask of positions."""
         index = selected(rows, len(self))
-        chosen = index.tolist()
+        there = index.to(self.maps.device)
+        texts: dict[str, Any] = {
+            name: [getattr(self, name)[i] for i in index.tolist()] for name in _TEXTS if getattr(self, name)
+        }
         return replace(
             self,
-            **{name: getattr(self, name)[index.to(self.maps.device)] for name in ("maps", "targets", "confidences")},
-            **{name: [getattr(self, name)[i] for i in chosen] if getattr(self, name) else () for name in _TEXTS},
+            maps=self.maps[there],
+            targets=self.targets[there],
+            confidences=self.confidences[there],
             pictures=None if self.pictures is None else self.pictures[index],
+            **texts,
         )
 
     def __iter__(self) -> Iterator[Attribution]:
@@ -130,11 +135,11 @@ class Attribution:
 
         height, width = self.maps.shape[1:]
         columns = {
-            "image": pa.array(self.names or [None] * len(self), pa.string()),
-            "image_id": pa.array(self.ids or [None] * len(self), pa.string()),
+            "image": text_column(self.names, len(self)),
+            "image_id": text_column(self.ids, len(self)),
             "index": pa.array(range(len(self)), pa.int64()),
             "target": pa.array(self.targets.tolist(), pa.int64()),
-            "label": pa.array(self.labels or [None] * len(self), pa.string()),
+            "label": text_column(self.labels, len(self)),
             "confidence": pa.array(self.confidences.tolist(), pa.float64()),
             "map": pa.FixedSizeListArray.from_arrays(
                 pa.array(self.maps.flatten().cpu().numpy(), pa.float32()), height * width

@@ -16,7 +16,7 @@ from suffice.draw import show
 from suffice.errors import OptionError
 from suffice.metrics.metric import all_metrics
 from suffice.metrics.outcome import By, Curves, Outcome
-from suffice.results import Rows, selected, to_pandas
+from suffice.results import Rows, selected, text_column, to_pandas
 from suffice.vision.stream import Skip
 
 if TYPE_CHECKING:
@@ -173,8 +173,8 @@ class Scores:
         import pyarrow as pa
 
         columns: dict[str, Any] = {
-            "image": pa.array(self.names or [None] * len(self), pa.string()),
-            "image_id": pa.array(self.ids or [None] * len(self), pa.string()),
+            "image": text_column(self.names, len(self)),
+            "image_id": text_column(self.ids, len(self)),
             "index": pa.array(range(len(self)), pa.int64()),
             "target": pa.array([None] * len(self) if self.targets is None else self.targets.tolist(), pa.int64()),
         }

@@ -191,7 +191,8 @@ class Probe:
         unknown = (~known).nonzero().flatten()
         new = keys.take(unknown)
         words = new.columns[:, 1] if self.grid.words == 1 else new.columns[:, 1:]
-        answers = self._forward(new.columns[:, 0], RegionMasks(words, self.grid, self.cells))
+        # Contiguous, as what is compiled is compiled for strides too.
+        answers = self._forward(new.columns[:, 0].contiguous(), RegionMasks(words, self.grid, self.cells))
         values[unknown] = answers
         if self.memory.limit:
             self.memory.store(new, answers)

@@ -13,7 +13,7 @@ import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 from weakref import WeakSet
 
 import torch
@@ -250,7 +250,7 @@ class Runner:
             return at_least_float32(class_scores(module(inputs)))
 
         # In a function of its own each: what is compiled holds for one gradient mode.
-        self._fused: dict[Callable[..., object], Callable[..., object]] = {}
+        self._fused: dict[Callable[..., Any], Callable[..., Any]] = {}
         self._forward, self._forward_with_graph = self.fused(forward), self.fused(_with_own_code(forward))
 
     def _adapted(self, fold_norms: bool) -> nn.Module:

@@ -238,8 +238,9 @@ def fuse_heads(values: Tensor, heads: Heads) -> Tensor:
         >>> fuse_heads(torch.tensor([[[1.0, 2.0], [3.0, 0.0]]]), "max")
         tensor([[3., 2.]])
     """
-    fuse = {"mean": values.mean, "max": values.amax, "min": values.amin}[heads]
-    return fuse(dim=1)
+    if heads == "mean":
+        return values.mean(dim=1)
+    return values.amax(dim=1) if heads == "max" else values.amin(dim=1)
 
 
 def _by(grid: tuple[int, int]) -> str:
