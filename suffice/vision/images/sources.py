@@ -19,25 +19,12 @@ from suffice.vision.images.arrays import (
     array_batch,
     as_float,
     fingerprint,
-    pixels_of_tensor,
     tensor_batch,
     tensor_of_array,
     unify,
 )
 from suffice.vision.images.decode import check_size, decode, to_rgb
 from suffice.vision.images.picture import Label, PixelSource, as_label
-
-__all__ = [
-    "ArraySource",
-    "DatasetItem",
-    "EncodedSource",
-    "FileSource",
-    "HuggingFaceRow",
-    "PilSource",
-    "SharedDataset",
-    "pixels_of_tensor",
-    "source_of",
-]
 
 # Two threads must not load the same lazily opened PIL image at once: they would share its file position.
 _pil_loading = threading.Lock()

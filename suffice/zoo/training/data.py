@@ -39,10 +39,6 @@ class Examples:
         """Some of them, by slice, positions [K] or mask [N]."""
         return Examples(self.pixels[which], self.labels[which])
 
-    def to(self, device: str | torch.device) -> Examples:
-        """The same on another device."""
-        return Examples(self.pixels.to(device), self.labels.to(device))
-
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
@@ -101,10 +97,6 @@ class TrainingData:
     def device(self) -> torch.device:
         """Where the pixels are."""
         return self.train.pixels.device
-
-    def first(self, images: int) -> TrainingData:
-        """The same with the first so many training images."""
-        return replace(self, train=self.train[:images])
 
     def with_permuted_labels(self, seed: int) -> TrainingData:
         """The training labels shuffled among the images, once; validation and test stay true.

@@ -43,9 +43,10 @@ class Teacher:
     def check(self, data: TrainingData) -> None:
         """Raise unless it knows the classes of a data set, in the same order."""
         if self.classes != data.classes:
+            known, there = (f"{len(c)} classes ({', '.join(c[:3])}, …)" for c in (self.classes, data.classes))
             raise OptionError(
-                f"The teacher {self.name} knows {len(self.classes)} classes ({_some(self.classes)}), the data "
-                f"{data.name} has {len(data.classes)} ({_some(data.classes)}). Train the teacher on the same data."
+                f"The teacher {self.name} knows {known}, the data {data.name} has {there}. Train the teacher on the "
+                "same data."
             )
 
     @torch.no_grad()
@@ -90,7 +91,3 @@ def distillation_loss(student: Tensor, teacher: Tensor, recipe: Recipe) -> Tenso
     softened = student.div(recipe.temperature).log_softmax(1)
     wanted = teacher.float().div(recipe.temperature).log_softmax(1)
     return F.kl_div(softened, wanted, reduction="batchmean", log_target=True) * recipe.temperature**2
-
-
-def _some(names: tuple[str, ...]) -> str:
-    return ", ".join(names[:3]) + (", …" if len(names) > 3 else "")

@@ -51,7 +51,7 @@ def test_the_seed_decides_everything(data, net):
 
 
 def test_a_set_smaller_than_a_batch_is_one_batch(data, net):
-    trained = train(net(), data.first(20), Recipe(steps=3, batch=512))
+    trained = train(net(), replace(data, train=data.train[:20]), Recipe(steps=3, batch=512))
     assert trained.history[-1].step == 3
 
 
@@ -128,7 +128,7 @@ def test_resuming_another_run_is_refused(data, net, tmp_path):
     with pytest.raises(CheckpointError, match=r"lr: 0\.01 and 0\.5"):
         train(net(), data, replace(QUICK, steps=4, lr=0.5), checkpoint=path, resume=True)
     with pytest.raises(CheckpointError, match="other images"):
-        train(net(), data.first(100), replace(QUICK, steps=4), checkpoint=path, resume=True)
+        train(net(), replace(data, train=data.train[:100]), replace(QUICK, steps=4), checkpoint=path, resume=True)
     with pytest.raises(CheckpointError, match="not of other"):
         train(net(), data, replace(QUICK, steps=4), name="other", checkpoint=path, resume=True)
     path.write_bytes(b"oops")
@@ -153,7 +153,9 @@ def test_labels_are_permuted_by_the_seed_and_only_in_training(data):
 def test_permuted_labels_can_be_learned_by_heart_and_nothing_else(data):
     torch.manual_seed(0)
     net = nn.Sequential(nn.Flatten(), nn.Linear(192, 128), nn.ReLU(), nn.Linear(128, 3))
-    trained = train(net, data.first(60), Recipe(steps=200, batch=60, lr=0.01, permute_labels=True))
+    trained = train(
+        net, replace(data, train=data.train[:60]), Recipe(steps=200, batch=60, lr=0.01, permute_labels=True)
+    )
     assert trained.training_accuracy > 0.95
     assert trained.validation_accuracy < 0.7
     assert "permuted" in trained.data
