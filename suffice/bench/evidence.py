@@ -6,14 +6,13 @@ import time
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from suffice.evidence.one_at_a_time import OneAtATime, search_one_at_a_time
-from suffice.evidence.settings import Settings
-from suffice.evidence.stream import EvidenceStream
+from suffice.bench.bare import bare_forwards_per_second
+from suffice.bench.one_at_a_time import OneAtATime, search_one_at_a_time
+from suffice.evidence import EvidenceStream, Settings
 from suffice.evidence.writer import TableWriter
-from suffice.perturb.benchmark import bare_forwards_per_second
-from suffice.perturb.runner import Precision, Runner
-from suffice.vision.classifier import Classifier
-from suffice.vision.images import open_images
+from suffice.perturb import Runner
+from suffice.perturb.runner import Precision
+from suffice.vision import Classifier, open_images
 
 
 @dataclass(frozen=True)

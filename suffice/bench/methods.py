@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
-import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from suffice.attribution.call import Forwarders, attribute, explain, forwarder_for
-from suffice.attribution.method import find_method
-from suffice.attribution.peers import Work, peers
-from suffice.perturb.benchmark import bare_forwards_per_second
-from suffice.perturb.forwarder import Precision
+from suffice.attribution import explain, find_method
+from suffice.bench.bare import bare_forwards_per_second, seconds_of
+from suffice.bench.peers import Work, peers
+from suffice.perturb import Batch, Runner
+from suffice.perturb.runner import Precision
 from suffice.vision import Classifier
 
-# Passes are counted on so many images; the model is not compiled for it.
-COUNTED = 4
 # Work that takes so many seconds need not be timed again.
 LONG = 5.0
 # Options under which both sides do the same work.
@@ -39,7 +35,7 @@ class MethodTiming:
         precision: Of the model, ours.
         images_per_second: Ours.
         forwards: Inputs put through the model for each image.
-        backwards: Of these, with a way back.
+        backwards: Of these, with a backward pass.
         efficiency: Forwards per second inside the method / of the bare model, for methods without gradients. A method
             that leaves out tokens can exceed 1.
         peer: The fastest package that has it too; None where there is none or it is not installed.
@@ -67,7 +63,7 @@ def benchmark_methods(
     precision: Precision = "fp32",
     compile: bool = False,
     rounds: int = 3,
-    options: dict[str, dict[str, Any]] | None = None,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
     peer_images: int | None = None,
 ) -> Iterator[MethodTiming]:
     """Time methods and their peers.
@@ -88,36 +84,34 @@ def benchmark_methods(
     """
     pixels = pixels.to(net.device)
     targets = net(pixels).argmax(dim=1)
+    runner = Runner(net, batch_size=batch_size, precision=precision, compile=compile)
     ids = [str(number) for number in range(len(pixels))]
-    forwarders = Forwarders(net, batch_size, precision, compile)
-    bare = bare_forwards_per_second(forwarders.fast)
+    batch = Batch(net, pixels, targets, ids, 0, runner)
+    bare = bare_forwards_per_second(runner)
     for name in names:
         method = find_method(name)
         chosen = {**SAME_WORK.get(method.name, {}), **(options or {}).get(method.name, {})}
-        forwarder = forwarders.of(method)
-        if "gradients" in method.needs and "relevance" not in method.needs:
-            forwarder = forwarder_for(method, net, batch_size, precision, compile and method.needs == ("gradients",))
 
         def ours() -> None:
-            explain(method, net, pixels, targets, ids, 0, forwarder, chosen)  # noqa: B023
+            explain(replace(batch, runner=runner), method, **chosen)  # noqa: B023
 
-        some = pixels[:COUNTED]
-        with counting(net.module) as passes:
-            attribute(net, some, method, targets[:COUNTED], batch_size=batch_size, **chosen)
-        forwards, backwards = (passes[way] / len(some) for way in ("forwards", "backwards"))
-        own = len(pixels) / _best(ours, rounds, net.device)
+        before = replace(runner.counters)
+        calls, seconds = _best(ours, rounds, net.device)
+        done = calls * len(pixels)
+        forwards = (runner.counters.forwards - before.forwards) / done
+        own = len(pixels) / seconds
         peer, theirs = None, None
         first = slice(0, peer_images or len(pixels))
         work = Work(net, net.normalize(pixels[first]), targets[first], batch_size, {**method.options, **chosen})
         for package, call in peers(method.name, work).items():
-            speed = len(work.inputs) / _best(call, rounds, net.device)
+            speed = len(work.inputs) / _best(call, rounds, net.device)[1]
             peer, theirs = (package, speed) if theirs is None or speed > theirs else (peer, theirs)
         yield MethodTiming(
             method=method.name,
-            precision=forwarder.precision,
+            precision=runner.variant(method.work).precision,
             images_per_second=own,
             forwards=forwards,
-            backwards=backwards,
+            backwards=(runner.counters.backwards - before.backwards) / done,
             efficiency=None if "gradients" in method.needs else own * forwards / bare,
             peer=peer,
             peer_images_per_second=theirs,
@@ -125,35 +119,9 @@ def benchmark_methods(
         )
 
 
-@contextlib.contextmanager
-def counting(module: nn.Module) -> Iterator[dict[str, int]]:
-    """Count the inputs that go through a module, and those whose gradients come back."""
-    passes = {"forwards": 0, "backwards": 0}
-
-    def note(_module: nn.Module, _inputs: Any, output: Any) -> None:
-        found = output if isinstance(output, Tensor) else next(iter(getattr(output, "values", lambda: output)()))
-        passes["forwards"] += len(found)
-        if found.requires_grad:
-
-            def back(gradient: Tensor) -> None:
-                passes["backwards"] += len(gradient)
-
-            found.register_hook(back)
-
-    handle = module.register_forward_hook(note)
-    try:
-        yield passes
-    finally:
-        handle.remove()
-
-
-def _best(call: Callable[[], Any], rounds: int, device: torch.device) -> float:
-    """Seconds of the fastest call after the first; long ones need fewer rounds, and in the end none but two."""
+def _best(call: Callable[[], Any], rounds: int, device: torch.device) -> tuple[int, float]:
+    """How often it was called, and seconds of the fastest call after the first; long ones need fewer rounds."""
     seconds: list[float] = []
     while len(seconds) < 2 or (len(seconds) <= rounds and sum(seconds[1:]) < LONG):
-        started = time.perf_counter()
-        call()
-        if device.type == "cuda":
-            torch.cuda.synchronize(device)
-        seconds.append(time.perf_counter() - started)
-    return min(seconds[1:])
+        seconds.append(seconds_of(call, device))
+    return len(seconds), min(seconds[1:])

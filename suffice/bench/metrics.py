@@ -9,11 +9,10 @@ from typing import Any
 
 import torch
 
-from suffice.attribution.benchmark import counting
-from suffice.metrics.call import measure
-from suffice.metrics.protocols import Protocol
-from suffice.perturb.benchmark import bare_forwards_per_second
-from suffice.perturb.forwarder import Forwarder, Precision
+from suffice.bench.bare import bare_forwards_per_second
+from suffice.metrics import Protocol, measure
+from suffice.perturb import Runner
+from suffice.perturb.runner import Precision
 from suffice.vision import Classifier, Images
 from suffice.vision.noise import uniform_noise
 
@@ -71,15 +70,14 @@ def benchmark_metrics(
         >>> timing.images, round(timing.forwards)  # nine points each way; their ends are the same two images
         (1, 16)
     """
-    forwarder = Forwarder(net, batch_size=batch_size, precision=precision, compile=compile)
+    runner = Runner(net, batch_size=batch_size, precision=precision, compile=compile)
     maps = uniform_noise(torch.arange(len(images)), torch.zeros(len(images), dtype=torch.long), net.size)
-
-    with counting(net.module) as passes:  # in a plain run: what is compiled cannot be watched
-        measure(net, images[:1], maps[:1], list(metrics), protocol, batch_size=batch_size, **options)
-    bare = bare_forwards_per_second(forwarder)  # also compiles and warms up
-    measure(net, images[:1], maps[:1], list(metrics), protocol, forwarder=forwarder, **options)
+    bare = bare_forwards_per_second(runner)  # also compiles and warms up
+    measure(net, images[:1], maps[:1], list(metrics), protocol, runner=runner, **options)
+    before = runner.counters.forwards
     started = time.perf_counter()
-    measure(net, images, maps, list(metrics), protocol, forwarder=forwarder, **options)
-    own = len(images) / (time.perf_counter() - started)
-    bare = (bare + bare_forwards_per_second(forwarder)) / 2
-    return MetricTiming(len(images), passes["forwards"], own, bare, own * passes["forwards"] / bare)
+    measure(net, images, maps, list(metrics), protocol, runner=runner, **options)
+    seconds, forwards = time.perf_counter() - started, runner.counters.forwards - before
+    bare = (bare + bare_forwards_per_second(runner)) / 2
+    count = len(images)
+    return MetricTiming(count, forwards / count, count / seconds, bare, forwards / seconds / bare)

@@ -83,7 +83,7 @@ def probe(
     """Forwards per second of the bare model and inside the probe, and their ratio."""
     import torch
 
-    from suffice.perturb.benchmark import benchmark_probe
+    from suffice.bench import benchmark_probe
 
     net = load_model(model, checkpoint, random_weights, device)
     where = (
@@ -130,7 +130,7 @@ def evidence(
     as_json: AsJson = False,
 ) -> None:
     """Speed of finding evidence, beside the bare model and beside asking one question at a time."""
-    from suffice.evidence.benchmark import benchmark_evidence
+    from suffice.bench import benchmark_evidence
 
     net = load_model(model, checkpoint, random_weights, device)
     timing = benchmark_evidence(
@@ -174,12 +174,11 @@ def methods(
     """
     import torch
 
-    from suffice.attribution import all_methods
-    from suffice.attribution.benchmark import benchmark_methods
+    from suffice.attribution import list_methods
+    from suffice.bench import benchmark_methods
 
     net = load_model(model, checkpoint, random_weights, device)
-    fitting = ",".join(m.name for m in all_methods().values() if m.incompatibility(net) is None)
-    chosen, options = chosen_methods(names or fitting, option)
+    chosen, options = chosen_methods(names or ",".join(list_methods(net=net)), option)
     if photos:
         pixels = net.prepare(_opened(photos, images))
     else:
@@ -252,7 +251,7 @@ def metrics(
     as_json: AsJson = False,
 ) -> None:
     """Speed of measuring random maps, beside the bare model."""
-    from suffice.metrics.benchmark import benchmark_metrics
+    from suffice.bench import benchmark_metrics
 
     net = load_model(model, checkpoint, random_weights, device)
     opened = _opened(photos, images)

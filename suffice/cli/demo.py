@@ -115,9 +115,8 @@ def _zoo(out: Path, count: int, nets: list[Classifier]) -> None:
 
 
 def _maps(out: Path, count: int) -> None:
-    from suffice import attribute, load, measure, open_images
-    from suffice.report import ClassRow, explanation_figure
-    from suffice.report.explanation import score_note
+    from suffice import load, open_images
+    from suffice.report import explain_images
 
     output.note(
         "Where do the networks look, and is it true? Insertion: confidence while the map's best pixels come in first "
@@ -127,21 +126,12 @@ def _maps(out: Path, count: int) -> None:
     rows = []
     for name, methods in EXPLAINED.items():
         net = load(name, device="cpu")
-        maps, scores = {}, {}
         with output.progress(name) as on_progress:
-            for number, (method, options) in enumerate(methods.items(), start=1):
-                maps[method] = attribute(net, images, method, **options)
-                scores[method] = measure(net, images, maps[method], ["insertion", "deletion"])
-                on_progress(number, len(methods))
-                both = [scores[method][metric] for metric in ("insertion", "deletion")]
-                rows.append((name, method, *(f"{s.mean:.2f} ± {s.standard_error:.2f}" for s in both)))
-        first = next(iter(maps.values()))
-        notes = {method: score_note(both, 0) for method, both in scores.items()}
-        row = ClassRow(
-            first.labels[0], float(first.confidences[0]), {method: m.maps[0] for method, m in maps.items()}, notes
-        )
-        figure = explanation_figure(net.geometry(images[0].decode()), [row], title="A scene", model=name)
-        (out / f"maps-{net.name.partition('/')[2]}.svg").write_text(figure, encoding="utf-8")
+            found = explain_images(net, images, list(methods), options=methods, score=True, on_progress=on_progress)
+        for method, scores in found.scores[""].items():
+            both = [scores[metric] for metric in ("insertion", "deletion")]
+            rows.append((name, method, *(f"{s.mean:.2f} ± {s.standard_error:.2f}" for s in both)))
+        (out / f"maps-{name.partition('/')[2]}.svg").write_text(found.figure(0), encoding="utf-8")
     output.print_table(
         f"Protocol default, mean ± standard error over {count} scenes",
         ("network", "method", "insertion", "deletion"),

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from suffice.evidence import Evidence
     from suffice.evidence.counting import Counting
     from suffice.evidence.statistics import Summary
-    from suffice.vision import Classifier, Images
 
 EXAMPLES = """
 Examples:
@@ -87,6 +86,7 @@ def evidence(
     from suffice.evidence.statistics import summarize
     from suffice.evidence.writer import TableWriter
     from suffice.perturb import Runner
+    from suffice.report import draw_evidence
     from suffice.vision import open_images
 
     opened = open_images(images[0] if len(images) == 1 else images)
@@ -119,7 +119,7 @@ def evidence(
             for found in work:
                 writer.add(found)
                 if out is not None and draw:
-                    _draw(found, net, opened, out)
+                    draw_evidence(found, out, net.geometry(opened[found.index].decode()))
                 if as_json:
                     printed.append(_as_json(found))
                 elif len(opened) <= FEW:
@@ -162,26 +162,13 @@ def _print_summary(summary: Summary, model: str, counting: Counting) -> None:
     rows = []
     for name in wanted:
         s = summary.statistics[name]
-        rows.append((name, f"{s.mean:.2f}", f"{s.standard_error:.2f}", f"{s.std:.2f}", f"{s.median:.2f}"))
+        rows.append((name, *(f"{number:.2f}" for number in (s.mean, s.standard_error, s.std, s.median))))
     output.print_table(
         f"{model}: {summary.images} images", ("quantity", "mean", "± s.e.", "std", "median"), rows, right=(1, 2, 3, 4)
     )
     shares = {n: share for n, share in enumerate(summary.explained_with) if n in (1, 2, 3, 5, 8, 10, 15)}
     output.note("Explained with at most n cells: " + ", ".join(f"{n}: {s:.0%}" for n, s in shares.items()))
     output.note("Searches ended by: " + ", ".join(f"{reason} {n}" for reason, n in summary.stopped.items()))
-
-
-def _draw(found: Evidence, net: Classifier, images: Images, out: Path) -> None:
-    from suffice.draw import region_picture
-
-    stem = f"{found.index:05d}-{Path(found.name).stem}"
-    pixels = net.geometry(images[found.index].decode())
-    graph = found.graph()
-    (out / f"{stem}.svg").write_text(graph.to_svg(pixels), encoding="utf-8")
-    (out / f"{stem}.json").write_text(graph.to_json(), encoding="utf-8")
-    (out / f"{stem}.dot").write_text(graph.to_dot(), encoding="utf-8")
-    for number, mse in enumerate(found.mses, start=1):
-        region_picture(pixels, found.grid, mse.cells).save(out / f"{stem}-mse-{number:02d}.png")
 
 
 def _as_json(found: Evidence) -> dict[str, Any]:

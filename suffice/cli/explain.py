@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -24,15 +24,6 @@ from suffice.cli.options import (
     load_model,
     note_precision,
 )
-from suffice.errors import OptionError
-
-if TYPE_CHECKING:
-    from suffice.attribution import Attribution
-    from suffice.vision import Classifier, Images, Predictions
-    from suffice.vision.classifier import Targets
-
-# What a figure adds to the name of a class.
-_ROLES = {"@label": ", the label", "@1": ", likeliest", "@2": ", second", "@3": ", third"}
 
 EXAMPLES = """
 Examples:
@@ -79,16 +70,16 @@ def explain(
     device: Device = None,
     resize: Annotated[Resize | None, typer.Option(help="Overrule the weights' own resize rule.")] = None,
     batch: Batch = None,
-    precision: Annotated[Precision, typer.Option(help="Of the model, for methods without gradients.")] = Precision.fp32,
+    precision: Annotated[Precision, typer.Option(help="Of the model.")] = Precision.fp32,
     as_json: AsJson = False,
 ) -> None:
     """Draw where each method says that the model finds its reasons, one figure an image, and keep the raw maps.
 
     A figure has the image with its best predictions, and one overlay a method; with several targets, one row a class.
-    Raw maps are written as safetensors with a JSON file beside them, one for each method and target.
+    Raw maps are written as safetensors, one file for each method and target.
     """
-    from suffice.attribution import attribute
-    from suffice.attribution.call import Forwarders
+    from suffice.perturb import Runner
+    from suffice.report import explain_images
     from suffice.vision import open_images
 
     opened = open_images(images[0] if len(images) == 1 else images)
@@ -96,46 +87,38 @@ def explain(
     net = load_model(model, checkpoint, random_weights, device, resize)
     if method.strip() == "all":
         chosen = [one for one in chosen if one.incompatibility(net) is None]
-    on_error: Any = "raise" if len(opened) == 1 else "skip"
-    predictions = net.predict(opened, on_error=on_error)
-    readable = opened if not predictions.skipped else [opened[i] for i in predictions.index.tolist()]
-    out.mkdir(parents=True, exist_ok=True)
-    forwarders = Forwarders(net, batch or "auto", precision.value)
     note_precision(precision, chosen)
-    found: dict[str, dict[str, Attribution]] = {}  # by target as given, then by method
-    wishes: list[str | None] = list(target or [None])  # type: ignore[list-item]
-    for wanted in wishes:
-        row, classes = found.setdefault(wanted or "", {}), _classes(wanted, open_images(readable), predictions)
-        for one in chosen:
-            with output.progress(one.name) as on_progress:
-                row[one.name] = attribute(
-                    net,
-                    readable,
-                    one,
-                    classes,
-                    seed=seed,
-                    forwarder=forwarders.of(one),
-                    on_progress=on_progress,
-                    **options[one.name],
-                )
-            row[one.name].save(out / f"{one.name}{f'-{_as_file(wanted)}' if wanted else ''}.safetensors")
-    notes = {wanted: _notes(net, readable, row) if score else {} for wanted, row in found.items()}
-    written = _draw(net, open_images(readable), predictions, found, notes, top, out)
+    with output.progress("Explaining") as on_progress:
+        found = explain_images(
+            net,
+            opened,
+            chosen,
+            target or (),
+            options=options,
+            score=score,
+            top=top,
+            out=out,
+            seed=seed,
+            runner=Runner(net, batch_size=batch or "auto", precision=precision.value),
+            on_error="raise" if len(opened) == 1 else "skip",
+            on_progress=on_progress,
+        )
+    names = [one.name for one in chosen]
     if as_json:
-        output.print_json({"model": net.name, "methods": [m.name for m in chosen], "figures": list(map(str, written))})
+        output.print_json({"model": net.name, "methods": names, "figures": list(map(str, found.figures))})
     else:
         rows = [
-            (name, attribution.labels[i], f"{float(attribution.confidences[i]):.3f}")
-            for row in found.values()
-            for attribution in list(row.values())[:1]
-            for i, name in enumerate(attribution.names)
+            (name, label, f"{confidence:.3f}")
+            for by_method in found.maps.values()
+            for first in list(by_method.values())[:1]
+            for name, label, confidence in zip(first.names, first.labels, first.confidences.tolist(), strict=True)
         ]
         output.print_table(net.name, ("image", "explained", net.score), rows, right=(2,))
-        figures = f"{len(written)} figure{'s' if len(written) > 1 else ''}"
-        output.note(f"Written to {out}: {figures}, and the raw maps of {', '.join(m.name for m in chosen)}")
-    for skip in predictions.skipped:
+        figures = f"{len(found.figures)} figure{'s' if len(found.figures) > 1 else ''}"
+        output.note(f"Written to {out}: {figures}, and the raw maps of {', '.join(names)}")
+    for skip in found.skipped:
         output.note(f"Skipped {skip.name}: {skip.reason}")
-    if predictions.skipped:
+    if found.skipped:
         raise typer.Exit(1)
 
 
@@ -144,7 +127,7 @@ def methods_command(
     as_json: AsJson = False,
 ) -> None:
     """List attribution methods: what they do, what they need of a model, and their options."""
-    from suffice.attribution.method import all_methods
+    from suffice.attribution import all_methods
 
     net = None if model is None else load_model(model, None, True, "cpu")
     known = all_methods().values()
@@ -152,7 +135,7 @@ def methods_command(
         listed = [
             {
                 "name": m.name, "about": m.about, "needs": m.needs, "options": dict(m.options), "aliases": m.aliases,
-                "reference": m.reference, **({} if net is None else {"misfit": m.incompatibility(net)}),
+                "reference": m.reference, **({} if net is None else {"incompatibility": m.incompatibility(net)}),
             }
             for m in known
         ]  # fmt: skip
@@ -169,66 +152,3 @@ def methods_command(
             reason = m.incompatibility(net)
             row.insert(1, "yes" if reason is None else f"no: {reason}")
     output.print_table("", columns, rows)
-
-
-def _classes(wanted: str | None, images: Images, predictions: Predictions) -> Targets:
-    """What ``--target`` asks for: the same class for all images, or one for each."""
-    if wanted is None or not wanted.startswith("@"):
-        return wanted
-    if wanted == "@label":
-        labels = [label for label in images.labels if label is not None]
-        if len(labels) < len(images):
-            raise OptionError(f"--target @label: {len(images) - len(labels)} of {len(images)} images have no label.")
-        return labels
-    classes = predictions.scores.shape[1]
-    if not wanted[1:].isdecimal() or not 1 <= int(wanted[1:]) <= classes:
-        raise OptionError(f"--target {wanted}: expected @label, or @1 to @{classes}.")
-    return [best[-1][0] for best in predictions.top(int(wanted[1:]))]
-
-
-def _draw(
-    net: Classifier,
-    images: Images,
-    predictions: Predictions,
-    found: dict[str, dict[str, Attribution]],
-    notes: dict[str, dict[str, list[str]]],
-    top: int,
-    out: Path,
-) -> list[Path]:
-    from suffice.report import ClassRow, explanation_figure
-
-    best = predictions.top(top)
-    written = []
-    for number, picture in enumerate(images):
-        rows = []
-        for wanted, by_method in found.items():
-            any_one = next(iter(by_method.values()))
-            maps = {name: attribution.maps[number] for name, attribution in by_method.items()}
-            below = {name: texts[number] for name, texts in notes[wanted].items()}
-            label = f"{any_one.labels[number]}{_ROLES.get(wanted, '')}"
-            rows.append(ClassRow(label, float(any_one.confidences[number]), maps, below))
-        said = [(label, score) for _, label, score in best[number]]
-        figure = explanation_figure(
-            net.geometry(picture.decode()), rows, title=Path(picture.name).name, model=net.name, top=said
-        )
-        path = out / f"{number:05d}-{_as_file(Path(picture.name).stem)}.svg"
-        path.write_text(figure, encoding="utf-8")
-        written.append(path)
-    return written
-
-
-def _notes(net: Classifier, images: Any, found: dict[str, Attribution]) -> dict[str, list[str]]:
-    """Insertion and deletion of each map, by method, as text."""
-    from suffice import measure
-    from suffice.report.explanation import score_note
-
-    notes = {}
-    for name, attribution in found.items():
-        with output.progress(f"{name}: insertion, deletion") as on_progress:
-            scores = measure(net, images, attribution, ["insertion", "deletion"], on_progress=on_progress)
-        notes[name] = [score_note(scores, number) for number in range(len(attribution.maps))]
-    return notes
-
-
-def _as_file(text: str) -> str:
-    return "".join(c if c.isalnum() or c in "-_." else "-" for c in text)

@@ -66,10 +66,9 @@ def load_model(
 
 def chosen_methods(named: str, option: list[str] | None) -> tuple[list[Method], dict[str, dict[str, Any]]]:
     """The methods of ``--method``, or all, and the options of each, checked before any work."""
-    from suffice.attribution import find_method
-    from suffice.attribution.method import all_methods as all_methods
+    from suffice.attribution import find_method, list_methods
 
-    names = list(all_methods()) if named.strip() == "all" else named.split(",")
+    names = list_methods() if named.strip() == "all" else named.split(",")
     chosen = [find_method(name.strip()) for name in names if name.strip()]
     if not chosen:
         raise OptionError("--method names no method.")
@@ -81,10 +80,9 @@ def chosen_methods(named: str, option: list[str] | None) -> tuple[list[Method], 
 
 def note_precision(precision: Precision, methods: list[Method]) -> None:
     """Say which methods run in fp32 though a lower precision is asked for."""
-    exact = {"relevance"} if precision is Precision.tf32 else {"gradients", "relevance"}
-    in_fp32 = [one.name for one in methods if exact & set(one.needs)]
+    in_fp32 = [one.name for one in methods if one.work == "relevance"]
     if in_fp32 and precision is not Precision.fp32:
-        output.note(f"In fp32, as they send gradients or relevance back: {', '.join(in_fp32)}.")
+        output.note(f"In fp32, as they propagate relevance: {', '.join(in_fp32)}.")
 
 
 def grid_entries(methods: list[Method], options: dict[str, dict[str, Any]], grid: list[str] | None) -> list[Entry]:

@@ -27,7 +27,7 @@ from suffice.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from suffice.metrics.table import TableRow
+    from suffice.metrics.score_table import TableRow
 
 EXAMPLES = """
 Examples:
@@ -74,10 +74,8 @@ def score(
     random_weights: RandomWeights = False,
     device: Device = None,
     batch: Batch = None,
-    precision: Annotated[Precision, typer.Option(help="Of the model, for metrics and methods without gradients.")] = (
-        Precision.fp32
-    ),
-    compile: Annotated[bool, typer.Option("--compile", help="Compile the model, likewise.")] = False,
+    precision: Annotated[Precision, typer.Option(help="Of the model, for methods and metrics.")] = (Precision.fp32),
+    compile: Annotated[bool, typer.Option("--compile", help="Compile the model where nothing looks inside.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Explain images by several methods and measure the maps.
@@ -131,7 +129,7 @@ def score(
         listed = [
             {
                 "model": row.model, "method": row.method, "seconds_per_image": row.seconds,
-                **{m: {"mean": row.mean(m), "error": row.error(m)} for m in table.metrics},
+                **{m: {"mean": row[m].mean, "standard_error": row[m].standard_error} for m in table.metrics},
             }
             for row in table.rows
         ]  # fmt: skip

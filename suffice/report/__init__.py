@@ -1,8 +1,12 @@
 """Results as pictures and pages.
 
 * :func:`explanation_figure`: one image, one row a class, one overlay a method, as a standalone SVG.
+* :func:`explain_images`, :class:`Explanations`: images explained by several methods, measured and drawn.
+* :func:`draw_evidence`: the structured attention graph of an image and its explanations, as files.
 """
 
+from suffice.report.draw_evidence import draw_evidence
+from suffice.report.explain_images import Explanations, explain_images
 from suffice.report.explanation import ClassRow, explanation_figure
 
-__all__ = ["ClassRow", "explanation_figure"]
+__all__ = ["ClassRow", "Explanations", "draw_evidence", "explain_images", "explanation_figure"]

@@ -98,7 +98,7 @@ def explanation_figure(
     return document(width, foot + 40, *parts, title=title or "explanation")
 
 
-def score_note(scores: Mapping[str, Scores], number: int) -> str:
+def score_note(scores: Scores, number: int) -> str:
     """The note below the map of one image: its insertion and deletion."""
     inserted, deleted = (float(scores[metric].values[number]) for metric in ("insertion", "deletion"))
     return f"insertion {inserted:.2f} · deletion {deleted:.2f}"

@@ -1,0 +1,88 @@
+"""The bare model: how fast a module is by itself, and the clock that everything is timed with."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Callable
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor
+
+from suffice.perturb import Runner
+
+# Compiling takes long, and several timings of one run ask for the same.
+_compiled: WeakKeyDictionary[Runner, Callable[[Tensor], object]] = WeakKeyDictionary()
+
+
+class BareModel:
+    """The module of a runner on one fixed batch of inputs, and nothing else.
+
+    Args:
+        runner: Says which module, in which batch size, precision, layout and compilation.
+        seed: Of the inputs.
+
+    Example:
+        >>> from suffice.testing import AnyOf
+        >>> bare = BareModel(Runner(AnyOf([(5,)], grid=4).classifier(32), batch_size=2))
+        >>> bare.seconds(forwards=3) > 0
+        True
+    """
+
+    def __init__(self, runner: Runner, seed: int = 0) -> None:
+        self.runner = runner
+        inputs = torch.rand(runner.batch_size, 3, *runner.net.size, generator=torch.Generator().manual_seed(seed))
+        inputs = inputs.to(runner.device, runner.dtype)
+        runner.logits(inputs)  # finds out whether the model works with the layout
+        if runner.channels_last and not runner.contiguous_only:
+            inputs = inputs.contiguous(memory_format=torch.channels_last)
+        self.inputs = inputs
+        if runner not in _compiled:
+            module = runner.module
+
+            def forward(inputs: Tensor) -> object:
+                return module(inputs)
+
+            _compiled[runner] = runner.fused(forward)
+        self._forward = _compiled[runner]
+
+    @torch.no_grad()
+    def run(self, forwards: int = 1) -> None:
+        """Put the batch through the module so many times."""
+        with self.runner.net.evaluating(), self.runner.arithmetic():
+            for _ in range(forwards):
+                self._forward(self.inputs)
+
+    def seconds(self, forwards: int = 1) -> float:
+        """Time of so many forwards of the batch."""
+        return seconds_of(lambda: self.run(forwards), self.runner.device)
+
+
+def bare_forwards_per_second(runner: Runner, *, seconds: float = 1.0, rounds: int = 3) -> float:
+    """Measure how many inputs per second the module itself takes, and nothing else.
+
+    Args:
+        runner: Says which module, in which batch size, precision, layout and compilation.
+        seconds: Shortest time of a timing: a GPU is faster for a moment than it can be for long.
+        rounds: Timings, after some forwards to warm up; the median counts.
+
+    Returns:
+        Inputs per second.
+    """
+    bare = BareModel(runner)
+    bare.run()
+    batches = max(1, math.ceil(seconds / min(bare.seconds() for _ in range(3))))
+    return batches * len(bare.inputs) / statistics.median(bare.seconds(batches) for _ in range(rounds))
+
+
+def seconds_of(work: Callable[[], object], device: torch.device) -> float:
+    """Time of some work, until the device has done all of it."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    started = time.perf_counter()
+    work()
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    return time.perf_counter() - started

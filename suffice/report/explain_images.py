@@ -1,0 +1,170 @@
+"""Images explained by several methods: predictions, maps, scores and one figure an image."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from suffice.attribution import Attribution, Method, attribute, find_method
+from suffice.errors import OptionError
+from suffice.metrics import Scores, measure
+from suffice.perturb import Runner
+from suffice.report.explanation import ClassRow, explanation_figure, score_note
+from suffice.vision import Classifier, Images, Predictions, open_images
+from suffice.vision.classifier import Targets
+from suffice.vision.stream import OnError, Skip
+
+# What a figure adds to the name of a class.
+_ROLES = {"@label": ", the label", "@1": ", likeliest", "@2": ", second", "@3": ", third"}
+_MEASURED = ("insertion", "deletion")
+
+
+@dataclass(frozen=True, eq=False)
+class Explanations:
+    """Maps of images by several methods, for one class or several.
+
+    Attributes:
+        net: The classifier.
+        images: Those that could be read.
+        predictions: What the model says of them.
+        maps: By target as asked for (``""`` for the predicted class), then by method.
+        scores: Insertion and deletion alike, where they were measured.
+        skipped: Images that could not be read.
+        figures: Files of the figures, where they were written.
+    """
+
+    net: Classifier
+    images: Images
+    predictions: Predictions
+    maps: Mapping[str, Mapping[str, Attribution]]
+    scores: Mapping[str, Mapping[str, Scores]] = field(default_factory=dict)
+    skipped: Sequence[Skip] = ()
+    figures: Sequence[Path] = ()
+
+    def figure(self, number: int, top: int = 0) -> str:
+        """Draw one image: one row a class, one overlay a method, and the scores below, as a standalone SVG.
+
+        Args:
+            number: Which image.
+            top: How many of its predictions to show beside it.
+        """
+        rows = []
+        for wanted, by_method in self.maps.items():
+            first = next(iter(by_method.values()))
+            maps = {name: attribution.maps[number] for name, attribution in by_method.items()}
+            notes = {name: score_note(scores, number) for name, scores in self.scores.get(wanted, {}).items()}
+            label = f"{first.labels[number]}{_ROLES.get(wanted, '')}"
+            rows.append(ClassRow(label, float(first.confidences[number]), maps, notes))
+        picture = self.images[number]
+        own = replace(self.predictions, scores=self.predictions.scores[number : number + 1])
+        best = [(label, score) for _, label, score in own.top(top)[0]]
+        pixels = self.net.geometry(picture.decode())
+        return explanation_figure(pixels, rows, title=Path(picture.name).name, model=self.net.name, top=best)
+
+
+def explain_images(
+    net: Classifier,
+    images: Any,
+    methods: Sequence[str | Method],
+    targets: Sequence[str | int] = (),
+    *,
+    options: Mapping[str, Mapping[str, Any]] | None = None,
+    score: bool = False,
+    top: int = 3,
+    out: str | Path | None = None,
+    seed: int = 0,
+    runner: Runner | None = None,
+    on_error: OnError = "raise",
+    on_progress: Callable[[int, int], None] | None = None,
+) -> Explanations:
+    """Explain images by several methods, measure the maps, and draw one figure an image.
+
+    Args:
+        net: The classifier.
+        images: Anything that :func:`suffice.open_images` takes.
+        methods: The methods; all must fit the model.
+        targets: The classes to explain, an index or label each; ``"@label"``, that of each image; ``"@1"``, ``"@2"``
+            and so on, its likeliest classes. Default: the predicted class.
+        options: Of methods, by name.
+        score: Measure insertion and deletion.
+        top: Predictions to show in figures.
+        out: Folder for raw maps, written as soon as they are there, and figures; None to write nothing.
+        seed: Seed of everything random.
+        runner: Of the classifier; default: one in fp32.
+        on_error: ``"raise"`` the error of an image that cannot be read, or ``"skip"`` it and record it.
+        on_progress: Called with (maps made or measured, in all).
+
+    Returns:
+        The maps, and what belongs to them.
+
+    Raises:
+        OptionError: A method does not fit, or a target is not there.
+
+    Example:
+        >>> from suffice.testing import WeightedSum
+        >>> oracle = WeightedSum({5: 1.0, 6: 1.0}, threshold=1.0, grid=4, link="smooth")
+        >>> found = explain_images(oracle.classifier(32), oracle.image(32), ["gradient", "occlusion"], ["@1", "@2"])
+        >>> list(found.maps), list(found.maps["@1"])
+        (['@1', '@2'], ['gradient', 'occlusion'])
+    """
+    opened, runner = open_images(images), runner or Runner(net)
+    chosen = [find_method(method) for method in methods]
+    predictions = net.predict(opened, batch_size=runner.batch_size, on_error=on_error)
+    if not len(predictions):
+        raise OptionError(f"None of the images could be read. {predictions.skipped[0].reason}")
+    readable = opened[predictions.index.tolist()] if predictions.skipped else opened
+    classes = {str(target): _classes(target, readable, predictions) for target in targets} or {"": None}
+    folder = None if out is None else Path(out)
+    done, total = 0, len(readable) * len(classes) * len(chosen) * (2 if score else 1)
+
+    def report(part: int, _: int) -> None:
+        if on_progress is not None:
+            on_progress(done + part, total)
+
+    maps: dict[str, dict[str, Attribution]] = {wanted: {} for wanted in classes}
+    scores: dict[str, dict[str, Scores]] = {wanted: {} for wanted in classes if score}
+    for wanted, of_images in classes.items():
+        for method in chosen:
+            how = (options or {}).get(method.name, {})
+            made = attribute(net, readable, method, of_images, seed=seed, runner=runner, on_progress=report, **how)
+            done += len(readable)
+            maps[wanted][method.name] = made
+            if folder is not None:
+                made.save(folder / f"{method.name}{f'-{_as_file(wanted)}' if wanted else ''}.safetensors")
+            if score:
+                scores[wanted][method.name] = measure(
+                    net, readable, made, _MEASURED, seed=seed, runner=runner, on_progress=report
+                )
+                done += len(readable)
+    found = Explanations(net, readable, predictions, maps, scores, predictions.skipped)
+    return found if folder is None else _drawn(found, top, folder)
+
+
+def _drawn(found: Explanations, top: int, folder: Path) -> Explanations:
+    """The same, with a figure of every image in a folder."""
+    figures = []
+    for number, picture in enumerate(found.images):
+        figures.append(folder / f"{number:05d}-{_as_file(Path(picture.name).stem)}.svg")
+        figures[-1].write_text(found.figure(number, top), encoding="utf-8")
+    return replace(found, figures=figures)
+
+
+def _classes(wanted: str | int, images: Images, predictions: Predictions) -> Targets:
+    """What a target asks for: the same class for all images, or one for each."""
+    if not isinstance(wanted, str) or not wanted.startswith("@"):
+        return wanted
+    if wanted == "@label":
+        labels = [label for label in images.labels if label is not None]
+        if len(labels) < len(images):
+            raise OptionError(f"Target @label: {len(images) - len(labels)} of {len(images)} images have no label.")
+        return labels
+    classes = predictions.scores.shape[1]
+    if not wanted[1:].isdecimal() or not 1 <= int(wanted[1:]) <= classes:
+        raise OptionError(f"Target {wanted}: expected @label, or @1 to @{classes}.")
+    return [best[-1][0] for best in predictions.top(int(wanted[1:]))]
+
+
+def _as_file(text: str) -> str:
+    return "".join(c if c.isalnum() or c in "-_." else "-" for c in text)
