@@ -103,7 +103,7 @@ def test_impossible_requests():
 @pytest.mark.parametrize("name", NAMES)
 def test_learns(name):
     net = made(name).train()
-    pixels, labels = torch.randn(16, 3, 56, 56), torch.arange(16)
+    pixels, labels = torch.randn(8, 3, 56, 56), torch.arange(8)
     before = train_a_step(net, pixels, labels, rate=0.01)
     after = train_a_step(net, pixels, labels, rate=0.01)
     assert after < before
@@ -118,7 +118,7 @@ def test_learns(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_evaluation_repeats_itself_and_sees_each_image_alone(name):
     net = made(name)
-    pixels = torch.randn(6, 3, 56, 56)
+    pixels = torch.randn(4, 3, 56, 56)
     with torch.no_grad():
         net.train()(pixels * 2 + 1)  # so that running statistics are not those of a fresh network
         net.eval()
@@ -131,7 +131,7 @@ def test_evaluation_repeats_itself_and_sees_each_image_alone(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_bfloat16(name):
-    pixels = torch.randn(4, 3, 56, 56)
+    pixels = torch.randn(2, 3, 56, 56)
     with torch.no_grad():
         exact = made(name).eval()(pixels)
         # A fresh one, because LeViT keeps the attention biases of its first evaluation, number format and all.
