@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn.functional import interpolate
 
 from suffice.errors import OptionError
+from suffice.options import allows, in_words
 from suffice.perturb.regions import Grid
 
 Cells = Literal["hard", "soft"]
@@ -67,6 +68,8 @@ class RegionMasks:
     """
 
     def __init__(self, regions: Tensor, grid: Grid, cells: Cells = "hard") -> None:
+        if not allows(Cells, cells):
+            raise OptionError(f"cells={cells!r}; it can be {in_words(Cells)}.")
         grid.as_words(regions)  # raises on a wrong shape
         self.regions, self.grid, self.cells = regions, grid, cells
 
@@ -167,6 +170,8 @@ def enlarge(maps: Tensor, size: tuple[int, int], rule: Enlargement = "bilinear")
     Returns:
         [K, H, W].
     """
+    if not allows(Enlargement, rule):
+        raise OptionError(f"The enlargement is {rule!r}; it can be {in_words(Enlargement)}.")
     if tuple(maps.shape[-2:]) == tuple(size):
         return maps
     if rule == "nearest":

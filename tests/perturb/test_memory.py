@@ -13,13 +13,13 @@ def ask(memory, questions, answer):
     """Answer questions through the memory as the probe does; returns answers and how many were not known."""
     images = torch.tensor([q[0] for q in questions])
     words = torch.tensor([q[1:] for q in questions])
-    keys, place = distinct(images, words)
+    keys, number = distinct(images, words)
     known, values = memory.look_up(keys)
     unknown = (~known).nonzero().flatten()
     new = keys.take(unknown)
-    values[unknown] = torch.tensor([answer(tuple(c)) for c in new.columns.tolist()])
+    values[unknown] = torch.tensor([answer(tuple(c)) for c in new.columns.tolist()]).view(-1, 1)
     memory.store(new, values[unknown])
-    return values[place].tolist(), len(unknown)
+    return values[number, 0].tolist(), len(unknown)
 
 
 def value_of(question):

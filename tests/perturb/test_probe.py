@@ -1,14 +1,16 @@
 """The probe: right answers, nothing asked twice, bounded memory, and a model that is left as it was."""
 
 import resource
+import warnings
 
 import pytest
 import torch
 from torch import nn
 
-from suffice.errors import OptionError, SufficeWarning
-from suffice.perturb import FloatMasks, Forwarder, Grid, Probe, RankMasks, make_baseline
+from suffice.errors import OptionError
+from suffice.perturb import FloatMasks, Grid, Probe, RankMasks, Runner, make_baseline
 from suffice.testing import AnyOf
+from suffice.testing.snapshots import out_of_memory_above
 from suffice.vision import Classifier
 
 MEAN, STD = (0.4, 0.5, 0.6), (0.2, 0.25, 0.3)
@@ -70,7 +72,8 @@ def test_region_answers_are_those_of_single_questions(net, images):
 
 @pytest.mark.parametrize("channels_last", [False, True])
 def test_float_and_rank_masks(net, images, channels_last):
-    probe = Probe(net, images, batch_size=4, baseline="black", channels_last=channels_last)
+    runner = Runner(net, batch_size=4, channels_last=channels_last)
+    probe = Probe(net, images, baseline="black", runner=runner)
     index = torch.tensor([0, 2, 2, 1, 0])
     masks = torch.rand(5, 28, 28)
     expected = literal(net, images, probe.targets, masks, index, "black")
@@ -93,24 +96,26 @@ def test_small_float_masks_are_enlarged(net, images):
 
 def test_nothing_is_asked_twice(net, images):
     probe = Probe(net, images, batch_size=8)
-    probe.forwarder.module.batches.clear()
+    passed = probe.runner.module.batches
+    assert sum(passed) == 3  # the whole images
     regions = torch.randint(1 << 49, (20,))
     index = torch.randint(3, (20,))
     first = probe.ask(index, regions)
-    assert sum(probe.forwarder.module.batches) == 20
+    assert sum(passed) == 3 + 20
     assert torch.equal(probe.ask(index, regions), first)
     again = torch.arange(20).repeat(3)
     assert torch.equal(probe.ask(index[again], regions[again]), first[again])
-    assert sum(probe.forwarder.module.batches) == 20
+    assert sum(passed) == 3 + 20
     counters = probe.counters
-    assert (counters.questions, counters.remembered, counters.forwards) == (100, 80, 20)
+    assert (counters.questions, counters.remembered, counters.forwards) == (100, 80, 3 + 20)
     assert counters.seconds > 0
+    assert torch.equal(probe.forwards, torch.bincount(index, minlength=3))
 
 
 def test_the_same_region_of_another_image_is_another_question(net, images):
     probe = Probe(net, images)
     answers = probe.ask(torch.arange(3), torch.full((3,), 12345))
-    assert probe.counters.forwards == 3
+    assert probe.forwards.tolist() == [1, 1, 1]
     assert len(answers.unique()) == 3
 
 
@@ -118,14 +123,14 @@ def test_without_remembering_each_ask_goes_to_the_model(net, images):
     probe = Probe(net, images, remember=0)
     regions = torch.arange(1, 6)
     assert torch.equal(probe.ask(0, regions), probe.ask(0, regions))
-    assert probe.counters.forwards == 10
+    assert probe.forwards.tolist() == [10, 0, 0]
 
 
 def test_batches_are_full(net, images):
     probe = Probe(net, images, batch_size=8)
-    probe.forwarder.module.batches.clear()
+    probe.runner.module.batches.clear()
     probe.ask(torch.arange(30) % 3, torch.arange(30) * 77 + 1)
-    assert probe.forwarder.module.batches == [8, 8, 8, 6]
+    assert probe.runner.module.batches == [8, 8, 8, 6]
 
 
 @pytest.mark.parametrize("batch_size", [1, 7, 64])
@@ -145,7 +150,7 @@ def test_other_grids(net, images, side):
     assert torch.allclose(probe.ask(torch.arange(3), grid.full(3)), probe.whole, atol=1e-6)
     hidden = Probe(net, images, targets=probe.targets, grid=7).ask(torch.arange(3), Grid(7).empty(3))
     assert torch.allclose(probe.ask(torch.arange(3), grid.empty(3)), hidden, atol=1e-6)
-    assert probe.counters.forwards == 6
+    assert probe.forwards.tolist() == [2, 2, 2]
 
 
 def test_soft_cells(net, images):
@@ -240,22 +245,42 @@ class Times3(nn.Module):
         return x * 3
 
 
-def test_out_of_memory_halves_the_batch_and_says_so_once(net, images):
-    class Hungry(SmallNet):
-        def forward(self, x):
-            if len(x) > 4:
-                raise torch.cuda.OutOfMemoryError("out of memory")
-            return super().forward(x)
+def questions(kind):
+    """Some questions about three images of 28×28 pixels, of each kind there is."""
+    index, chance = torch.arange(30) % 3, torch.Generator().manual_seed(2)
+    if kind == "regions":
+        return index, torch.arange(30) * 123457 + 1
+    if kind == "float masks":
+        return index, torch.rand(30, 7, 7, generator=chance)
+    ranks = torch.stack([torch.randperm(28 * 28, generator=chance).view(28, 28) for _ in range(3)])
+    return index, RankMasks(ranks, index, torch.arange(30) * 25)
 
-    hungry = Hungry().eval()
-    hungry.load_state_dict(net.module.state_dict())
-    index, regions = torch.arange(30) % 3, torch.arange(30) * 123457 + 1
-    probe = Probe(Classifier(hungry, size=28, mean=MEAN, std=STD), images, batch_size=16)
-    with pytest.warns(SufficeWarning, match="Out of memory at batch size 16") as caught:
-        answers = probe.ask(index, regions)
-    assert len(caught) == 1
-    assert probe.forwarder.batch_size == 4
-    assert torch.allclose(answers, Probe(net, images).ask(index, regions), atol=1e-5)
+
+@pytest.mark.parametrize("kind", ["regions", "float masks", "ranks"])
+def test_out_of_memory_halves_the_batch_and_says_so_once(net, images, kind):
+    index, asked = questions(kind)
+    free = Probe(net, images).respond(index, asked)
+    probe = Probe(net, images, batch_size=16)
+    module = probe.runner.module  # its own copy, as batch normalization is folded
+    warned = []
+    with out_of_memory_above(module, 5) as refused, warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        limited = probe.respond(index, asked)
+    assert refused[0] == 2  # at 16 and at 8
+    assert [str(w.message) for w in warned] == ["Out of memory at batch size 16; going on with smaller batches."]
+    assert probe.runner.batch_size == 4
+    assert torch.allclose(limited.score, free.score, atol=1e-5)
+    assert torch.equal(limited.correct, free.correct)
+    assert probe.forwards.tolist() == [10, 10, 10]
+    assert probe.counters.questions == 30
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_also_whole_images_that_do_not_fit_at_once(net, images, most):
+    with out_of_memory_above(net.module, most) as refused:
+        probe = Probe(net, images)
+    assert refused[0]
+    assert torch.allclose(probe.whole, Probe(net, images).whole, atol=1e-6)
 
 
 def test_other_errors_of_the_model_come_out(net, images):
@@ -286,7 +311,7 @@ def test_oracle_answers_over_all_subsets():
     assert torch.equal(probe.ask(0, regions) > 0.5, expected)
 
 
-def test_a_million_questions_in_constant_memory():
+def test_many_questions_in_constant_memory():
     oracle = AnyOf([(17, 24), (30,)], grid=7)
     probe = Probe(
         oracle.classifier(14),
@@ -296,22 +321,71 @@ def test_a_million_questions_in_constant_memory():
         batch_size=4096,
     )
     generator = torch.Generator().manual_seed(0)
-    count = 1_000_000
+    count = 250_000
     regions, index = torch.randint(1 << 49, (count,), generator=generator), torch.arange(count) % 4
-    probe.ask(index[:100_000], regions[:100_000])
+    probe.ask(index[:60_000], regions[:60_000])
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     answers = probe.ask(index, regions)
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
-    assert probe.counters.forwards == count
-    # The masked images alone would be 588 MB; sorting a million questions takes some room.
-    assert grown < 250
+    assert int(probe.forwards.sum()) == count
+    # The masked images alone would be 147 MB; sorting so many questions takes some room.
+    assert grown < 90
     assert torch.equal(answers > 0.5, oracle.decide(probe.grid.to_bits(regions)))
 
 
-def test_shared_forwarder(net, images):
-    forwarder = Forwarder(net, batch_size=8)
-    one, two = Probe(net, images, forwarder=forwarder), Probe(net, images.flip(0), forwarder=forwarder)
+def test_a_runner_may_be_shared_and_counts_for_all(net, images):
+    runner = Runner(net, batch_size=8)
+    one, two = Probe(net, images, runner=runner), Probe(net, images.flip(0), runner=runner)
     assert torch.allclose(one.whole, two.whole.flip(0), atol=1e-6)
+    one.ask(0, torch.arange(4))
+    assert one.counters is two.counters is runner.counters
+    assert (runner.counters.questions, runner.counters.forwards) == (4, 3 + 3 + 4)
+    assert two.forwards.tolist() == [0, 0, 0]
+
+
+def test_exchanged_images_are_asked_anew(net, images):
+    probe = Probe(net, images, batch_size=8)
+    regions = torch.tensor([5, 6, 7])
+    before = probe.ask(torch.arange(3), regions)
+    fresh = torch.rand(1, 3, 28, 28, generator=torch.Generator().manual_seed(2))
+    probe.exchange(torch.tensor([1]), fresh)
+    after = probe.ask(torch.arange(3), regions)
+    assert torch.equal(after[[0, 2]], before[[0, 2]])  # remembered
+    alone = Probe(net, fresh)
+    torch.testing.assert_close(after[1:2], alone.ask(0, regions[1:2]), atol=1e-6, rtol=0)
+    torch.testing.assert_close(probe.whole[1:2], alone.whole, atol=1e-6, rtol=0)
+    assert torch.equal(probe.targets[1:2], alone.targets)
+    assert probe.forwards.tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("target", [0, 1])
+def test_a_response_says_whether_the_target_wins(target):
+    oracle = AnyOf([(0, 3), (5,)], grid=3)
+    probe = Probe(oracle.classifier(30), oracle.image(30), targets=target, baseline="black", grid=3)
+    regions = torch.arange(1 << 9)
+    yes = oracle.decide(probe.grid.to_bits(regions))
+    for _ in range(2):  # asked, then remembered
+        found = probe.respond(0, regions)
+        assert found.correct.dtype == torch.bool
+        assert torch.equal(found.correct, yes if target else ~yes)
+        assert torch.equal(found.value("accuracy"), found.correct.float())
+        assert found.value("score") is found.score
+        assert torch.equal(found.score, probe.ask(0, regions))
+    assert probe.counters.remembered == 3 * len(regions)
+
+
+def test_known_scores_of_whole_images_are_not_asked_for(net, images):
+    known = net(images)
+    probe = Probe(net, images, whole=known)
+    assert probe.counters.forwards == 0
+    assert torch.equal(probe.targets, known.argmax(dim=1))
+    assert torch.equal(probe.whole, known.amax(dim=1))
+
+
+def test_nothing_asked_nothing_answered(net, images):
+    probe = Probe(net, images)
+    answers = probe.respond(torch.zeros(0, dtype=torch.long), torch.zeros(0, dtype=torch.long))
+    assert (len(answers.score), len(answers.correct)) == (0, 0)
 
 
 def test_mistakes_are_named(net, images):
