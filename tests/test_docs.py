@@ -7,10 +7,14 @@ from pathlib import Path
 
 import pytest
 
-DOCS = Path(__file__).parents[1] / "docs"
+ROOT = Path(__file__).parents[1]
 # Pages whose examples need published weights or the reader's own files.
-READERS_OWN = {"index.md", "start.md", "vision.md"}
-PAGES = [p for p in sorted(DOCS.glob("*.md")) if p.name not in READERS_OWN and "```python" in p.read_text("utf-8")]
+READERS_OWN = {"vision.md"}
+PAGES = [
+    page
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    if page.name not in READERS_OWN and "```python" in page.read_text("utf-8")
+]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
@@ -20,4 +24,22 @@ def test_examples_run(page, tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", "\n".join(blocks)], cwd=tmp_path, capture_output=True, text=True, check=False
     )
+    assert done.returncode == 0, done.stderr
+
+
+def test_numbers_in_the_first_walk_are_what_comes_out(tmp_path):
+    """Comments in docs/start.md that are plain tuples, lists and dictionaries of whole numbers and text are true."""
+    text = (ROOT / "docs" / "start.md").read_text("utf-8")
+    code = "\n".join(re.findall(r"^```python\n(.*?)^```", text, flags=re.M | re.S))
+    checked, lines = 0, []
+    for line in code.splitlines():
+        shown = re.fullmatch(r"(\S.*?)  # ([\[({].*?[\])}])(?::.*)?", line)
+        if shown and "=" not in shown[1].split("(")[0] and "tensor" not in shown[2] and "torch" not in shown[2]:
+            checked += 1
+            lines.append(f"assert ({shown[1]}) == ({shown[2]}), ({shown[1]})")
+        else:
+            lines.append(line)
+    assert checked >= 5
+    script = "import torch; torch.set_num_threads(1)\n" + "\n".join(lines)
+    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
