@@ -30,7 +30,7 @@ def seed_map(runner: Runner, pixels: Tensor, targets: Tensor, settings: Settings
         >>> import torch
         >>> from suffice.testing import WeightedSum
         >>> oracle = WeightedSum({24: 1.0}, threshold=0.5, grid=7, link="smooth")
-        >>> pixels, target = oracle.image(56), torch.tensor([1])
+        >>> pixels, target = oracle.image(56)[None], torch.tensor([1])
         >>> seed_map(Runner(oracle.classifier(56)), pixels, target, Settings(baseline="black"), ["a"]).argmax()
         tensor(24)
     """

@@ -1,4 +1,4 @@
-"""The search with a seed map, and the defects of the original that can be switched on."""
+"""One level of the search: candidates by a seed map, and the defects of the original that can be switched on."""
 
 import pytest
 import torch
@@ -19,10 +19,10 @@ def beam_with_order(order, **changes):
 
 def test_only_the_most_salient_cells_are_candidates():
     beam = beam_with_order([8, 0, 4, 1, 2, 3, 5, 6, 7], candidates=3)
-    _, regions = beam.questions(torch.tensor([True]))
+    regions = beam.questions(torch.tensor([True])).region
     assert Grid(3).to_cells(regions) == [(0,), (4,), (8,)]
     beam.advance(torch.tensor([0.1, 0.2, 0.3]), torch.zeros(3, dtype=torch.bool))
-    _, regions = beam.questions(torch.tensor([True]))
+    regions = beam.questions(torch.tensor([True])).region
     # From each of {0}, {4}, {8}: the three most salient cells that it does not have, each set once.
     assert Grid(3).to_cells(regions) == [(0, 1), (0, 4), (1, 4), (0, 8), (1, 8), (4, 8)]
 
@@ -32,14 +32,14 @@ def test_beam_width_is_exact_unless_the_defect_is_on(extra, size):
     beam = beam_with_order(range(9), candidates=9, beam_width=2, beam_off_by_one=extra)
     beam.questions(torch.tensor([True]))
     beam.advance(torch.rand(9), torch.zeros(9, dtype=torch.bool))
-    assert len(beam.region) == size
+    assert len(beam.sets) == size
 
 
 def test_repeated_sets_fill_the_beam_when_the_defect_is_on():
     beam = beam_with_order(range(9), candidates=9, repeated_sets=True)
     beam.questions(torch.tensor([True]))
     beam.advance(torch.arange(9.0) / 100, torch.zeros(9, dtype=torch.bool))
-    _, regions = beam.questions(torch.tensor([True]))
+    regions = beam.questions(torch.tensor([True])).region
     assert len(regions) == 5 * 8
     assert len(regions.unique()) < len(regions)
 

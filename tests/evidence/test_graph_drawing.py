@@ -1,56 +1,34 @@
 """The picture of a graph: well formed, standing alone, complete, and true to the cells."""
 
 import dataclasses
-import itertools
 import re
 from xml.etree import ElementTree
 
-import numpy as np
 import pytest
 import torch
 from PIL import Image
 
+from suffice.draw.palettes import MARK
+from suffice.draw.words import percent, text_width
 from suffice.errors import OptionError
+from suffice.evidence import MSE, Settings
 from suffice.evidence.graph import build_graph
-from suffice.evidence.graph_markup import RAMP, REMOVED, color
-from suffice.evidence.graph_pictures import mse_picture, outline
-from suffice.evidence.graph_text import percent, shortened, strength, text_width, wrap
-from suffice.evidence.graph_thumbs import REMOVED_WIDTHS
-from suffice.evidence.result import MSE, Evidence
-from suffice.evidence.settings import Settings
-from suffice.perturb import Grid, RegionMasks
+from suffice.evidence.graph_frame import MARKED_WIDTHS
+from tests.evidence.made import make_evidence, subsets
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def make_evidence(mses, side=7, worth=None, **changes):
+def graded(mses, side=7, worth=None, **changes):
     """Evidence in which a subset of an MSE has the share of its cells' worth as its ratio."""
-    grid, table = Grid(side), {}
+    table = {}
     worth = worth or {}
     for mse in mses:
         total = sum(worth.get(c, 1.0) for c in mse)
-        for size in range(len(mse), 0, -1):
-            for cells in itertools.combinations(mse, size):
-                table.setdefault(cells, 0.95 * sum(worth.get(c, 1.0) for c in cells) / total)
+        for cells in reversed(subsets(mse)):
+            table.setdefault(cells, 0.95 * sum(worth.get(c, 1.0) for c in cells) / total)
         table.setdefault(mse, 0.95)
-    evidence = Evidence(
-        name="cat.jpg",
-        index=0,
-        target=281,
-        label="tabby",
-        confidence=0.8,
-        baseline_confidence=0.01,
-        grid=grid,
-        mses=tuple(MSE(mse, table[mse]) for mse in mses),
-        regions=grid.from_cells(table),
-        ratios=torch.tensor(list(table.values())),
-        questions=2411,
-        levels=8,
-        stopped="beam empty",
-        truncated=False,
-        settings=Settings(grid=side),
-    )
-    return dataclasses.replace(evidence, **changes)
+    return make_evidence(table, mses, side, **{"questions": 2411, **changes})
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +41,7 @@ def photo():
 @pytest.fixture(scope="module")
 def large():
     mses = [(0, 1, 2, 8, 9, 15, 16), (23, 24, 25, 30, 31, 38), (27, 34, 41, 46, 47, 48), (3, 4, 5, 6, 12, 13)]
-    graph = build_graph(make_evidence(mses))
+    graph = build_graph(graded(mses))
     assert len(graph.nodes) == 60
     return graph
 
@@ -88,7 +66,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("hide", ["plain", "dim", "baseline"])
 def test_it_is_well_formed_and_stands_alone(case, hide, photo):
-    graph = build_graph(make_evidence(CASES[case], side=2 if case == "whole image" else 7))
+    graph = build_graph(graded(CASES[case], side=2 if case == "whole image" else 7))
     svg = graph.to_svg() if hide == "plain" else graph.to_svg(photo, baseline="blur", hide=hide)
     root = parse(svg)
     elements = list(root.iter())
@@ -126,7 +104,7 @@ def test_every_node_shows_its_cells_and_ratio(large, photo):
     for node in large.nodes:
         assert said.count(percent(node.ratio)) >= sum(percent(n.ratio) == percent(node.ratio) for n in large.nodes)
     assert {f"MSE {node.mse + 1}" for node in large.nodes if node.is_mse} <= set(said)
-    assert [f"{size} cells" for size in large.levels] == [t for t in said if re.fullmatch(r"\d+ cells", t)]
+    assert [f"{size} cells" for size in large.by_size] == [t for t in said if re.fullmatch(r"\d+ cells", t)]
 
 
 def test_everything_lies_on_the_page(large):
@@ -149,8 +127,8 @@ def test_everything_lies_on_the_page(large):
 def test_what_is_left_out_is_said(large):
     said = texts(large.to_svg())
     per_node = [f"+{node.hidden_children} more" for node in large.nodes if node.hidden_children]
-    per_level = [f"+{large.hidden[size]} more" for size in large.levels if large.hidden.get(size)]
-    undrawn = sum(count for size, count in large.hidden.items() if size not in large.levels)
+    per_level = [f"+{large.hidden[size]} more" for size in large.by_size if large.hidden.get(size)]
+    undrawn = sum(count for size, count in large.hidden.items() if size not in large.by_size)
     for expected in [*per_node, *per_level, f"+{undrawn} more"]:
         assert expected in said
     assert undrawn > 0
@@ -164,41 +142,41 @@ def test_thousands_are_grouped(large):
 
 def test_removed_cells_are_outlined_by_how_much_they_mattered():
     worth = {0: 0.1, 1: 0.3, 2: 0.8}
-    graph = build_graph(make_evidence([(0, 1, 2)], side=3, worth=worth), expand_at=0.9)
-    strengths = {edge.removed: strength(edge.drop) for edge in graph.edges}
+    graph = build_graph(graded([(0, 1, 2)], side=3, worth=worth), expand_at=0.9)
+    strengths = {edge.removed: edge.strength for edge in graph.edges}
     assert strengths == {0: 0, 1: 1, 2: 2}
     outlined = {}
     for group in parse(graph.to_svg()).iter(f"{SVG}g"):
-        for box in group.iterfind(f"{SVG}rect[@stroke='{REMOVED}']"):
+        for box in group.iterfind(f"{SVG}rect[@stroke='{MARK}']"):
             if "scale" in group.get("transform", ""):
                 scale = float(group.get("transform").split("scale(")[1].rstrip(")"))
                 cell = 3 * int(box.get("y")) + int(box.get("x"))
                 outlined[cell] = float(box.get("stroke-width")) * scale
-    assert outlined == {cell: pytest.approx(REMOVED_WIDTHS[s], abs=0.05) for cell, s in strengths.items()}
+    assert outlined == {cell: pytest.approx(MARKED_WIDTHS[s], abs=0.05) for cell, s in strengths.items()}
 
 
 def test_a_merged_node_outlines_every_cell_that_leads_to_it():
-    graph = build_graph(make_evidence([(0, 1, 2)], side=3))
-    boxes = [e for e in parse(graph.to_svg()).iter(f"{SVG}rect") if e.get("stroke") == REMOVED]
-    assert len(boxes) - len(REMOVED_WIDTHS) == len(graph.edges) == 9  # less those of the legend
+    graph = build_graph(graded([(0, 1, 2)], side=3))
+    boxes = [e for e in parse(graph.to_svg()).iter(f"{SVG}rect") if e.get("stroke") == MARK]
+    assert len(boxes) - len(MARKED_WIDTHS) == len(graph.edges) == 9  # less those of the legend
 
 
 def test_no_explanation_and_nothing_needed_are_said():
-    none = texts(build_graph(make_evidence([])).to_svg())
+    none = texts(build_graph(graded([])).to_svg())
     assert "No sufficient explanation found" in none
     assert "no minimal sufficient explanation" in none
     assert any("up to 8 cells" in line for line in none)
-    hopeless = texts(build_graph(make_evidence([], stopped="no confidence")).to_svg())
+    hopeless = texts(build_graph(graded([], stopped="no confidence")).to_svg())
     assert "Nothing to explain" in hopeless
-    empty = texts(build_graph(make_evidence([()])).to_svg())
+    empty = texts(build_graph(graded([()])).to_svg())
     assert "Nothing is needed" in empty
     assert "no cells" in empty
-    some = texts(build_graph(make_evidence([(1, 2)])).to_svg())
+    some = texts(build_graph(graded([(1, 2)])).to_svg())
     assert not {"Nothing is needed", "No sufficient explanation found", "Nothing to explain"} & set(some)
 
 
 def test_deletions_nobody_asked_about_are_said():
-    evidence = make_evidence([(0, 1, 2)])
+    evidence = graded([(0, 1, 2)])
     only_root = dataclasses.replace(evidence, regions=evidence.regions[:1], ratios=evidence.ratios[:1])
     assert "not asked" in texts(build_graph(only_root).to_svg())
     assert "not asked" not in texts(build_graph(evidence).to_svg())
@@ -208,9 +186,9 @@ def test_deletions_nobody_asked_about_are_said():
 
 def test_what_is_not_a_number_is_drawn_as_a_dash():
     nan = float("nan")
-    evidence = make_evidence([(0, 1)])
+    evidence = graded([(0, 1)])
     graph = build_graph(dataclasses.replace(evidence, ratios=torch.full_like(evidence.ratios, nan)))
-    svg = dataclasses.replace(graph, confidence=nan).to_svg()
+    svg = dataclasses.replace(graph, evidence=dataclasses.replace(evidence, confidence=nan)).to_svg()
     assert texts(svg).count("–") == 2
     assert "–" + " confidence on the whole image" in texts(svg)
     assert "nan" not in " ".join(v for e in parse(svg).iter() for v in e.attrib.values())
@@ -218,25 +196,25 @@ def test_what_is_not_a_number_is_drawn_as_a_dash():
 
 def test_names_cannot_break_the_document():
     nasty = 'a<b>&"c"\' ]]> <script>alert(1)</script>'
-    svg = build_graph(make_evidence([(1, 2)], name=nasty, label=nasty)).to_svg()
+    svg = build_graph(graded([(1, 2)], name=nasty, label=nasty)).to_svg()
     assert not list(parse(svg).iter(f"{SVG}script"))
     assert nasty in texts(svg)
     assert nasty in parse(svg).findtext(f"{SVG}title")
-    unprintable = build_graph(make_evidence([(1, 2)], name="a\x00b\x1b\udcff.jpg")).to_svg()
+    unprintable = build_graph(graded([(1, 2)], name="a\x00b\x1b\udcff.jpg")).to_svg()
     assert "a�b��.jpg" in texts(unprintable)
     unprintable.encode()
 
 
 def test_a_long_formula_counts_the_terms_it_leaves_out():
     mses = [tuple(sorted({i, i + 7, i + 8, i + 20, (3 * i + 1) % 49})) for i in range(28)]
-    evidence = make_evidence([])
+    evidence = graded([])
     graph = build_graph(dataclasses.replace(evidence, mses=tuple(MSE(m, 0.95) for m in mses)))
     formula = " ".join(t for t in texts(graph.to_svg()) if "∧" in t).replace("\u00a0", " ")
     shown = len(re.findall(r"\(P[^()]*\)", formula))
     more = int(re.search(r"∨ (\d+) more", formula).group(1))
     assert shown + more == 28
     assert shown > 3
-    assert re.sub(r"\s+", " ", formula).startswith(" ∨ ".join(graph.formula.split(" ∨ ")[:shown]))
+    assert re.sub(r"\s+", " ", formula).startswith(" ∨ ".join(graph.evidence.formula().split(" ∨ ")[:shown]))
 
 
 def test_the_same_in_the_same_out(large, photo):
@@ -253,13 +231,13 @@ def test_pictures_in_one_page_do_not_share_names(large, photo):
 
 
 def test_a_pil_image_and_its_tensor_look_the_same(photo):
-    graph = build_graph(make_evidence([(1, 2)]))
+    graph = build_graph(graded([(1, 2)]))
     array = (photo * 255).round().byte()
     assert graph.to_svg(Image.fromarray(array.permute(1, 2, 0).numpy())) == graph.to_svg(array.float() / 255)
 
 
 def test_a_wide_picture_keeps_its_shape():
-    svg = build_graph(make_evidence([(1, 2)])).to_svg(Image.new("RGB", (280, 140), "green"))
+    svg = build_graph(graded([(1, 2)])).to_svg(Image.new("RGB", (280, 140), "green"))
     image = next(parse(svg).iter(f"{SVG}image"))
     assert float(image.get("width")) == 2 * float(image.get("height"))
 
@@ -269,90 +247,34 @@ def test_a_wide_picture_keeps_its_shape():
     [
         ({"hide": "blur"}, "hide='blur'"),
         ({"hide": "baseline"}, "needs a picture"),
-        ({"hide": "baseline", "picture": torch.zeros(3, 9, 9)}, "baseline='blur'"),
         ({"hide": "black", "picture": torch.zeros(3, 9, 9)}, "'dim' or 'baseline'"),
         ({"picture": torch.zeros(1, 3, 9, 9)}, r"picture\[0\]"),
     ],
 )
 def test_mistakes_are_explained(arguments, message):
     with pytest.raises(OptionError, match=message):
-        build_graph(make_evidence([(1, 2)])).to_svg(**arguments)
+        build_graph(graded([(1, 2)])).to_svg(**arguments)
 
 
-# One region as a picture
+def test_a_baseline_without_a_name_must_be_given(photo):
+    graph = build_graph(graded([(1, 2)], settings=Settings(baseline=torch.zeros(3, 8, 8))))
+    with pytest.raises(OptionError, match="baseline='blur'"):
+        graph.to_svg(photo, hide="baseline")
+    assert "baseline custom" in graph.to_svg()
 
 
-@pytest.mark.parametrize("size", [(70, 70), (65, 100)])
-def test_mse_picture_keeps_cells_and_dims_the_rest(size):
-    grid, cells = Grid(5), (0, 7, 8, 24)
-    pixels = torch.rand(3, *size, generator=torch.Generator().manual_seed(1))
-    shown = np.array(mse_picture(pixels, grid, cells)).astype(int)
-    original = (pixels * 255).round().permute(1, 2, 0).numpy().astype(int)
-    mask = RegionMasks(grid.from_cells([cells]), grid).rows(slice(1), size, torch.device("cpu"))[0].numpy()
-    border = (shown == [0x1B, 0x24, 0x30]).all(axis=2)
-    assert 0 < border.mean() < 0.2
-    assert (shown == original)[mask & ~border].all()
-    veil = np.array([0xE6, 0xEA, 0xEF])
-    assert (abs(shown - (0.15 * original + 0.85 * veil)) <= 1)[~mask & ~border].all()
+def test_evidence_draws_its_own_picture_unless_told_otherwise(photo):
+    kept = (photo * 255).byte()
+    own = build_graph(graded([(1, 2)], picture=kept))
+    assert own.to_svg() == build_graph(graded([(1, 2)])).to_svg(kept)
+    assert not list(parse(own.to_svg(False)).iter(f"{SVG}image"))
+    assert len(list(parse(own.to_svg(hide="baseline")).iter(f"{SVG}image"))) == 2
+    assert own.evidence._repr_svg_() == own._repr_svg_() == own.to_svg()
 
 
-def test_mse_picture_shows_the_baseline():
-    grid, picture = Grid(2), torch.ones(3, 40, 40)
-    by_name = mse_picture(picture, grid, (0,), "black", "baseline")
-    given = mse_picture(picture, grid, (0,), torch.zeros(3, 40, 40), "baseline")
-    for shown in (by_name, given):
-        assert shown.getpixel((30, 30)) == (0, 0, 0)
-        assert shown.getpixel((5, 5)) == (255, 255, 255)
-
-
-def test_mse_picture_of_nothing_and_of_cells_that_are_not_there():
-    shown = mse_picture(torch.zeros(3, 20, 20), Grid(2), ())
-    assert len(shown.getcolors()) == 1
-    with pytest.raises(OptionError, match="there is no 4"):
-        mse_picture(torch.zeros(3, 20, 20), Grid(2), (4,))
-
-
-def test_outline_is_the_border_between_kept_and_hidden():
-    cells, side = {0, 1, 5, 6, 10}, 4
-    unit = set()
-    for x0, y0, x1, y1 in outline(cells, side):
-        steps = max(x1 - x0, y1 - y0)
-        unit |= {(x0 + (x1 > x0) * i, y0 + (y1 > y0) * i, y0 == y1) for i in range(steps)}
-    kept = {divmod(cell, side) for cell in cells}
-    across = {(x, y, True) for x in range(4) for y in range(5) if ((y, x) in kept) != ((y - 1, x) in kept)}
-    down = {(x, y, False) for x in range(5) for y in range(4) if ((y, x) in kept) != ((y, x - 1) in kept)}
-    assert unit == across | down
-
-
-# Type and color
-
-
-def lightness(hexed):
-    linear = [(int(hexed[i : i + 2], 16) / 255 + 0.055) / 1.055 for i in (1, 3, 5)]
-    luminance = sum(weight * value**2.4 for weight, value in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
-    return 116 * luminance ** (1 / 3) - 16
-
-
-def test_the_ramp_darkens_in_even_steps():
-    steps = -np.diff([lightness(shade) for shade in RAMP])
-    assert steps.min() > 0
-    assert steps.max() / steps.min() < 1.15
-    assert [color(i / 8) for i in range(9)] == list(RAMP)
-    assert color(float("nan")) == color(-1) == RAMP[0]
-
-
-def test_lines_are_broken_within_the_width():
-    words = ["explanation", "of", "a", "(P1", "∧", "P2)"] * 5
-    lines = wrap(words, 12, 140)
-    assert [place for line in lines for place in line] == list(range(30))
-    assert all(text_width(" ".join(words[i] for i in line), 12) <= 140 + 1e-6 for line in lines)
-    assert wrap(["w" * 50, "a"], 12, 30) == [[0], [1]]
-
-
-def test_long_names_lose_their_middle():
-    name = "ILSVRC2012_" + "x" * 100 + "_00000023.JPEG"
-    short = shortened(name, 12, 150)
-    assert text_width(short, 12) <= 150
-    assert short.startswith("ILSV")
-    assert short.endswith(".JPEG")
-    assert shortened("cat.jpg", 12, 150) == "cat.jpg"
+def test_it_is_saved_by_its_suffix(tmp_path):
+    graph = build_graph(graded([(1, 2)]))
+    for suffix, text in (("svg", graph.to_svg()), ("dot", graph.to_dot()), ("json", graph.to_json())):
+        assert graph.save(tmp_path / f"cat.{suffix}").read_text(encoding="utf-8") == text
+    with pytest.raises(OptionError, match=r"\.svg, \.dot, \.json"):
+        graph.save(tmp_path / "cat.pdf")

@@ -6,50 +6,43 @@ import re
 from math import isnan, nan
 
 import pytest
+import torch
 
 from suffice.errors import OptionError
 from suffice.evidence.graph import Edge, Graph, Node
-from suffice.perturb import Grid
+from tests.evidence.made import make_evidence
 
 NASTY = 'a "quoted\\" <name> & \\n line\nbreak \x00\udcff'
 
 
 @pytest.fixture
 def graph():
-    return Graph(
-        name="cat.jpg",
-        label="tabby",
-        target=281,
-        confidence=0.9,
-        baseline_confidence=0.02,
-        grid=Grid(3),
-        formula="(P0 ∧ P4 ∧ P8) ∨ (P1)",
-        nodes=(
-            Node(0, (0, 4, 8), 0.95, 0.855, mse=0, hidden_children=1204),
-            Node(1, (1,), 0.9, 0.81, mse=1),
-            Node(2, (0, 4), 0.5, 0.45, unevaluated_children=2),
-        ),
-        edges=(Edge(0, 2, 8, 0.45),),
-        roots=(0, 1),
-        mses_found=2,
-        hidden={2: 2, 1: 1302},
-        stopped="beam empty",
-        searched=5,
-        truncated=False,
-        questions=77,
-        settings={"threshold": 0.9, "baseline": "blur"},
+    evidence = make_evidence({(0, 4, 8): 0.95, (1,): 0.9}, [(0, 4, 8), (1,)], side=3, confidence=0.9)
+    nodes = (
+        Node(0, (0, 4, 8), 0.95, 0.855, mse=0, hidden_children=1204),
+        Node(1, (1,), 0.9, 0.81, mse=1),
+        Node(2, (0, 4), 0.5, 0.45, unevaluated_children=2),
     )
+    return Graph(evidence, nodes, (Edge(0, 2, 8, 0.45),), (0, 1), {2: 2, 1: 1302})
+
+
+def changed(graph, **facts):
+    return dataclasses.replace(graph, evidence=dataclasses.replace(graph.evidence, **facts))
 
 
 def test_json_comes_back_the_same(graph):
-    assert Graph.from_json(graph.to_json()) == graph
-    nasty = dataclasses.replace(graph, name=NASTY, label=NASTY)
-    assert Graph.from_json(nasty.to_json()) == nasty
+    for one in (graph, changed(graph, name=NASTY, label=NASTY)):
+        back = Graph.from_json(one.to_json())
+        assert back == one
+        assert back.to_json() == one.to_json()
+        assert back.evidence.mses == one.evidence.mses
+        assert back.evidence.settings == one.evidence.settings
+        assert back.to_svg() == one.to_svg()
 
 
 def test_json_has_the_documented_keys(graph):
     record = json.loads(graph.to_json())
-    assert record["format"] == "suffice.graph/1"
+    assert record["format"] == "suffice.graph/2"
     assert record["grid"] == 3
     assert record["hidden"] == {"2": 2, "1": 1302}
     assert record["nodes"][0] == {
@@ -64,22 +57,32 @@ def test_json_has_the_documented_keys(graph):
     }
     assert record["nodes"][2]["is_mse"] is False
     assert record["edges"] == [{"parent": 0, "child": 2, "removed": 8, "drop": 0.45}]
-    assert graph.to_json() == graph.to_json()
+    assert record["mses"][0] == {"cells": [0, 4, 8], "ratio": 0.95, "certified": True}
+    assert record["formula"] == "(P0 ∧ P4 ∧ P8) ∨ (P1)"
+    assert record["settings"]["threshold"] == 0.9
+    assert list(record)[:2] == ["format", "name"]
+
+
+def test_a_baseline_without_a_name_is_called_custom(graph):
+    custom = changed(graph, settings=graph.evidence.settings.changed(baseline=torch.zeros(3, 2, 2)))
+    assert json.loads(custom.to_json())["settings"]["baseline"] == "custom"
 
 
 def test_json_never_says_nan(graph):
-    odd = dataclasses.replace(graph, confidence=nan, nodes=(Node(0, (1,), nan, nan),), edges=(Edge(0, 0, 1, nan),))
+    odd = dataclasses.replace(
+        changed(graph, confidence=nan), nodes=(Node(0, (1,), nan, nan),), edges=(Edge(0, 0, 1, nan),)
+    )
     record = json.loads(odd.to_json(), parse_constant=pytest.fail)
     assert record["confidence"] is None
     back = Graph.from_json(odd.to_json())
-    assert isnan(back.confidence)
+    assert isnan(back.evidence.confidence)
     assert isnan(back.nodes[0].ratio)
     assert isnan(back.edges[0].drop)
 
 
 @pytest.mark.parametrize("text", ['{"nodes": []}', '{"format": "other/1"}', "[1]"])
 def test_other_json_is_refused(text):
-    with pytest.raises(OptionError, match=r"suffice\.graph/1"):
+    with pytest.raises(OptionError, match=r"suffice\.graph/2"):
         Graph.from_json(text)
 
 
@@ -92,7 +95,7 @@ STATEMENT = re.compile(
 
 @pytest.mark.parametrize("name", ["cat.jpg", NASTY])
 def test_dot_is_a_list_of_statements(graph, name):
-    dot = dataclasses.replace(graph, name=name).to_dot()
+    dot = changed(graph, name=name).to_dot()
     first, *statements, last, end = dot.split("\n")
     assert (first, last, end) == ("digraph evidence {", "}", "")
     assert all(STATEMENT.fullmatch(line) for line in statements), statements
@@ -109,3 +112,10 @@ def test_dot_has_every_node_edge_and_level(graph):
     assert "+1\u2009204 more" in dot
     assert "+1\u2009302 more" in dot
     assert dataclasses.replace(graph, nodes=(), edges=()).to_dot().endswith("}\n")
+
+
+def test_networkx_gets_nodes_and_edges(graph):
+    made = graph.to_networkx()
+    assert sorted(made.nodes) == [0, 1, 2]
+    assert made.nodes[2]["cells"] == (0, 4)
+    assert list(made.edges(data=True)) == [(0, 2, {"removed": 8, "drop": 0.45})]

@@ -1,16 +1,12 @@
 """The search against brute force and against literal twins, on oracles whose decisions are known."""
 
-import gc
-
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from suffice.errors import OptionError
-from suffice.evidence import EvidenceStream, Settings, find_evidence, presets
-from suffice.evidence.one_at_a_time import OneAtATime, search_one_at_a_time
-from suffice.perturb import Forwarder
+from suffice.bench.one_at_a_time import search_one_at_a_time
+from suffice.evidence import Settings, find_evidence
 from suffice.testing import AnyOf, AtLeast, ExactlyOdd, Formula, Unless, WeightedSum, minimal_sufficient_sets
 from suffice.vision import Classifier
 from tests.evidence.twins import SEEDS, formula, search_bank, search_oracle, strength_of
@@ -22,7 +18,7 @@ def found_sets(evidence):
     return sorted(m.cells for m in evidence.mses)
 
 
-@settings(max_examples=11, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(SEEDS)
 def test_monotone_formulas_have_their_prime_implicants(seeds):
     oracles = [formula(seed, monotone=True) for seed in seeds]
@@ -31,7 +27,7 @@ def test_monotone_formulas_have_their_prime_implicants(seeds):
     assert [found_sets(e) for e in search_bank(oracles, beam_width=WIDE, minimal="subset")] == truth
 
 
-@settings(max_examples=11, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(SEEDS)
 def test_any_formula_subset_minimal(seeds):
     oracles = [formula(seed) for seed in seeds]
@@ -40,7 +36,7 @@ def test_any_formula_subset_minimal(seeds):
     assert all(m.certified for e in found for m in e.mses)
 
 
-@settings(max_examples=11, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(SEEDS, st.sampled_from([1, 2, 5, WIDE]), st.sampled_from(["all", "beam"]), st.sampled_from([None, 0, 2]))
 def test_any_formula_equals_the_literal_twin(seeds, width, passing, max_mses):
     oracles = [formula(seed) for seed in seeds]
@@ -93,63 +89,6 @@ def bits(cells):
     return visible
 
 
-class Small(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.a = torch.nn.Conv2d(3, 8, 3, stride=2)
-        self.b = torch.nn.Conv2d(8, 16, 3, stride=2)
-        self.head = torch.nn.Linear(16 * 9, 4)
-
-    def forward(self, x):
-        x = self.b(self.a(x).relu()).relu()
-        return self.head(torch.nn.functional.adaptive_max_pool2d(x, 3).flatten(1)) * 8
-
-
-@pytest.fixture(scope="module")
-def net():
-    torch.manual_seed(4)
-    return Classifier(Small().eval(), size=28, mean=(0.5,) * 3, std=(0.5,) * 3)
-
-
-def blobs(count):
-    """Smooth random pictures."""
-    noise = torch.rand(count, 3, 7, 7, generator=torch.Generator().manual_seed(1))
-    return torch.nn.functional.interpolate(noise, (28, 28), mode="bilinear").clamp(0, 1)
-
-
-def same(a, b):
-    if [m.cells for m in a.mses] != [m.cells for m in b.mses] or a.counts.counts != b.counts.counts:
-        return False
-    return (a.target, a.stopped, a.levels, a.questions) == (b.target, b.stopped, b.levels, b.questions)
-
-
-def test_an_image_alone_and_among_others(net):
-    images = blobs(101)
-    together = find_evidence(net, images, baseline="black", images_at_once=16, max_size=6)
-    assert [e.index for e in together] == list(range(101))
-    assert {e.levels for e in together} >= {2, 3, 4, 5, 6}  # searches of different depth, side by side
-    for i in (0, 17, 50, 100):
-        assert same(find_evidence(net, images[i : i + 1], baseline="black", max_size=6)[0], together[i])
-
-
-@pytest.mark.parametrize(("batch_size", "at_once"), [(1, 1), (7, 5), (64, 12), (512, 12)])
-def test_batch_size_changes_nothing(net, batch_size, at_once):
-    images = blobs(12)
-    reference = find_evidence(net, images, baseline="black", max_size=8)
-    other = find_evidence(net, images, baseline="black", max_size=8, batch_size=batch_size, images_at_once=at_once)
-    assert all(same(a, b) for a, b in zip(reference, other, strict=True))
-
-
-def test_the_search_equals_the_literal_twin_on_a_network(net):
-    images = blobs(6)
-    choices = Settings(baseline="black", max_size=6)
-    found = find_evidence(net, images, baseline="black", max_size=6)
-    for image, evidence in zip(images, found, strict=True):
-        assert [frozenset(m.cells) for m in evidence.mses] == search_one_at_a_time(
-            OneAtATime(net, image, choices), choices
-        )
-
-
 def constant(value):
     class Constant(torch.nn.Module):
         def forward(self, x):
@@ -162,7 +101,7 @@ def test_a_constant_model_needs_nothing():
     evidence = find_evidence(constant(1.0), torch.rand(2, 3, 14, 14))[0]
     assert evidence.stopped == "nothing needed"
     assert [m.cells for m in evidence.mses] == [()]
-    assert evidence.mses[0].ratio == 1
+    assert evidence.mses[0].ratio == pytest.approx(1)
     assert evidence.formula() == "⊤"
     assert evidence.subexplanations() == {0.9: 0, 0.8: 0, 0.7: 0, 0.6: 0, 0.5: 0}
 
@@ -234,52 +173,3 @@ def test_the_budget_of_certifying_is_flagged():
     short = search_oracle(oracle, minimal="subset", subset_budget=50)
     assert [m.cells for m in short.mses] == [tuple(range(8))]
     assert not short.mses[0].certified
-
-
-def test_targets_and_mistakes(net):
-    images = blobs(3)
-    found = find_evidence(net, images, targets=[0, 1, 2], baseline="black", max_size=1)
-    assert [e.target for e in found] == [0, 1, 2]
-    with pytest.raises(OptionError, match="2 targets were given for 3 images"):
-        find_evidence(net, images, targets=[0, 1])
-    with pytest.raises(OptionError, match="Ratios of logits"):
-        find_evidence(net.replace(score="logit"), images)
-    with pytest.raises(OptionError, match="no setting 'beam'"):
-        find_evidence(net, images, beam=3)
-    with pytest.raises(OptionError, match="no preset"):
-        find_evidence(net, images, preset="cvpr")
-    with pytest.raises(OptionError, match="search='magic'"):
-        find_evidence(net, images, search="magic")
-
-
-def test_broken_images_are_skipped_and_recorded(net, tmp_path):
-    from torchvision.utils import save_image
-
-    for i, image in enumerate(blobs(5)):
-        save_image(image, tmp_path / f"{i}.png")
-    (tmp_path / "2.png").write_bytes(b"broken")
-    found = find_evidence(net, tmp_path, on_error="skip", images_at_once=2, baseline="black", max_size=2)
-    assert [e.index for e in found] == [0, 1, 3, 4]
-    assert [s.index for s in found.skipped] == [2]
-
-
-def test_memory_does_not_grow_with_the_number_of_images(net):
-    work = EvidenceStream(
-        net, blobs(96), None, Settings(baseline="black", max_size=3), Forwarder(net, batch_size=64), images_at_once=8
-    )
-    held = []
-    for _ in work:
-        tensors = [t for t in gc.get_objects() if type(t) is torch.Tensor]
-        held.append(sum(t.untyped_storage().nbytes() for t in tensors))
-    assert len(held) == 96
-    assert max(held[48:]) < 1.2 * max(held[:48])
-
-
-@pytest.mark.parametrize("preset", ["cvpr2024", "preprint"])
-def test_presets_search_by_a_seed_map_and_report_in_their_reading(net, preset):
-    image = blobs(1)
-    found = find_evidence(net, image, preset=preset, max_size=3)[0]
-    assert found.settings == presets()[preset].changed(max_size=3)
-    assert found.settings.search == "sag"
-    assert found.subexplanations() == found.subexplanations(found.settings.counting)
-    assert find_evidence(net, image, preset=preset, counting="tree", max_size=3)[0].settings.counting == "tree"

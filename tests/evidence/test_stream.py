@@ -1,0 +1,178 @@
+"""From images to evidence: batches, slots and the order of images change nothing; memory does not grow."""
+
+import gc
+import inspect
+import pickle
+from dataclasses import fields
+
+import pytest
+import torch
+
+from suffice.bench.one_at_a_time import OneAtATime, search_one_at_a_time
+from suffice.errors import OptionError
+from suffice.evidence import EvidenceStream, Settings, find_evidence, preset
+from suffice.perturb import Runner
+from suffice.vision import Classifier, open_images
+
+
+class Small(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = torch.nn.Conv2d(3, 8, 3, stride=2)
+        self.b = torch.nn.Conv2d(8, 16, 3, stride=2)
+        self.head = torch.nn.Linear(16 * 9, 4)
+
+    def forward(self, x):
+        x = self.b(self.a(x).relu()).relu()
+        return self.head(torch.nn.functional.adaptive_max_pool2d(x, 3).flatten(1)) * 8
+
+
+@pytest.fixture(scope="module")
+def net():
+    torch.manual_seed(4)
+    return Classifier(Small().eval(), size=28, mean=(0.5,) * 3, std=(0.5,) * 3)
+
+
+def blobs(count):
+    """Smooth random pictures."""
+    noise = torch.rand(count, 3, 7, 7, generator=torch.Generator().manual_seed(1))
+    return torch.nn.functional.interpolate(noise, (28, 28), mode="bilinear").clamp(0, 1)
+
+
+def same(a, b):
+    if [m.cells for m in a.mses] != [m.cells for m in b.mses] or a.counts.counts != b.counts.counts:
+        return False
+    return (a.target, a.stopped, a.levels, a.questions) == (b.target, b.stopped, b.levels, b.questions)
+
+
+@pytest.fixture(scope="module")
+def together(net):
+    return find_evidence(net, blobs(40), baseline="black", images_at_once=16, batch_size=64, max_size=6)
+
+
+def test_an_image_alone_and_among_others(net, together):
+    assert [e.index for e in together] == list(range(40))
+    assert {e.levels for e in together} >= {2, 3, 4, 5, 6}  # searches of different depth, side by side
+    for i in (0, 17, 39):
+        assert same(find_evidence(net, blobs(40)[i : i + 1], baseline="black", max_size=6)[0], together[i])
+
+
+@pytest.mark.parametrize(("batch_size", "at_once", "count"), [(1, 1, 3), (7, 5, 12), (512, 12, 12)])
+def test_batch_size_changes_nothing(net, together, batch_size, at_once, count):
+    other = find_evidence(
+        net, blobs(40)[:count], baseline="black", max_size=6, batch_size=batch_size, images_at_once=at_once
+    )
+    assert all(same(a, b) for a, b in zip(together, other, strict=False))
+
+
+def test_the_search_equals_the_literal_twin_on_a_network(net, together):
+    choices = Settings(baseline="black", max_size=6)
+    for image, evidence in zip(blobs(40)[:5], together, strict=False):
+        twin = search_one_at_a_time(OneAtATime(net, image, choices), choices)
+        assert [frozenset(m.cells) for m in evidence.mses] == twin
+
+
+def test_evidence_keeps_a_small_picture_of_what_the_model_saw(net, together):
+    for evidence, image in zip(together[:3], blobs(40), strict=False):
+        assert torch.equal(evidence.picture, (image * 255).round().byte())
+    large = Classifier(Small().eval(), size=(140, 280), mean=(0,) * 3, std=(1,) * 3)
+    found = find_evidence(large, torch.rand(1, 3, 140, 280), max_size=1, baseline="black")[0]
+    assert found.picture.dtype == torch.uint8
+    assert found.picture.shape == (3, 64, 128)
+    assert found.picture.untyped_storage().nbytes() == found.picture.numel()  # not a view of many images
+
+
+def test_identities_are_computed_only_where_something_depends_on_them(net):
+    quick = {"max_size": 1, "expanded_mses": 0}
+    for options, known in (
+        ({"baseline": "black"}, False),
+        ({"baseline": "noise"}, True),
+        ({"baseline": "blur", "search": "sag"}, True),
+    ):
+        images = open_images(blobs(2))
+        found = find_evidence(net, images, **options, **quick)
+        assert [e.image_id for e in found] == (images.ids if known else [None, None])
+
+
+def test_counters_are_those_of_this_search(net):
+    runner = Runner(net, batch_size=64)
+    first = find_evidence(net, blobs(2), max_size=2, baseline="black", runner=runner)
+    second = find_evidence(net, blobs(2), max_size=2, baseline="black", runner=runner)
+    assert first.counters.forwards == second.counters.forwards > 0
+    assert runner.counters.forwards == 2 * first.counters.forwards
+
+
+def test_broken_images_are_skipped_and_recorded(net, tmp_path):
+    from torchvision.utils import save_image
+
+    for i, image in enumerate(blobs(5)):
+        save_image(image, tmp_path / f"{i}.png")
+    (tmp_path / "2.png").write_bytes(b"broken")
+    found = find_evidence(net, tmp_path, on_error="skip", images_at_once=2, baseline="black", max_size=2)
+    assert [e.index for e in found] == [0, 1, 3, 4]
+    assert [s.index for s in found.skipped] == [2]
+
+
+def test_memory_does_not_grow_with_the_number_of_images(net):
+    work = EvidenceStream(
+        net, blobs(64), None, Settings(baseline="black", max_size=2), Runner(net, batch_size=64), images_at_once=8
+    )
+    held = []
+    for number, _ in enumerate(work):
+        if number % 8 == 4:
+            tensors = [t for t in gc.get_objects() if type(t) is torch.Tensor]
+            held.append(sum(t.untyped_storage().nbytes() for t in tensors))
+    assert number == 63
+    assert max(held[4:]) < 1.2 * max(held[:4])
+
+
+# How it is called
+
+
+def test_keywords_are_the_settings_with_the_same_defaults():
+    signature = inspect.signature(find_evidence, eval_str=True).parameters
+    hints = inspect.get_annotations(Settings, eval_str=True)
+    for field in fields(Settings):
+        assert signature[field.name].default == field.default
+        if field.name != "baseline":  # whatever it is, it is checked where it is made
+            assert signature[field.name].annotation == hints[field.name]
+
+
+def test_it_pickles():
+    assert pickle.loads(pickle.dumps(find_evidence)) is find_evidence
+
+
+@pytest.mark.parametrize("name", ["cvpr2024", "preprint"])
+def test_presets_search_by_a_seed_map_and_report_in_their_reading(net, name):
+    found = find_evidence(net, blobs(1), settings=preset(name).changed(max_size=3))[0]
+    assert found.settings == preset(name).changed(max_size=3)
+    assert found.settings.search == "sag"
+    assert found.subexplanations() == found.subexplanations(found.settings.counting)
+
+
+def test_settings_come_from_one_place(net):
+    chosen = Settings(baseline="black", max_size=1)
+    assert find_evidence(net, blobs(1), settings=chosen)[0].settings is chosen
+    with pytest.raises(OptionError, match=r'settings=preset\("cvpr2024"\)\.changed\(grid=5\)'):
+        find_evidence(net, blobs(1), settings="cvpr2024", grid=5)
+    with pytest.raises(OptionError, match=r"settings=settings\.changed\(grid=5, baseline=…\)"):
+        find_evidence(net, blobs(1), settings=chosen, grid=5, baseline=torch.zeros(3, 28, 28))
+
+
+def test_targets_and_mistakes(net):
+    images = blobs(3)
+    found = find_evidence(net, images, targets=[0, 1, 2], baseline="black", max_size=1)
+    assert [e.target for e in found] == [0, 1, 2]
+    for message, arguments in {
+        "2 targets were given for 3 images": {"targets": [0, 1]},
+        "no preset 'cvpr'": {"settings": "cvpr"},
+        "search='magic'": {"search": "magic"},
+        "images_at_once=0": {"images_at_once": 0},
+        "on_error='ignore'": {"on_error": "ignore"},
+    }.items():
+        with pytest.raises(OptionError, match=message):
+            find_evidence(net, images, **arguments)
+    with pytest.raises(OptionError, match="Ratios of logits"):
+        find_evidence(net.replace(score="logit"), images)
+    with pytest.raises(TypeError, match="beam"):
+        find_evidence(net, images, beam=3)
