@@ -2,10 +2,8 @@
 
 from xml.etree import ElementTree
 
-import numpy as np
 import torch
 
-from suffice.attribution.pictures import levels, overlay, side_by_side
 from suffice.report import ClassRow, explanation_figure
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -38,23 +36,3 @@ def test_maps_with_both_signs_have_a_bar_with_both():
     said = texts(figure([ClassRow("cat", 0.9, {"signed": torch.randn(7, 7)})]))
     assert "against" in said
     assert "for" in said
-
-
-def test_levels():
-    assert torch.equal(levels(torch.full((4, 4), 3.0)), torch.zeros(4, 4))
-    unsigned = levels(torch.tensor([[2.0, 4.0], [3.0, 2.0]]))
-    assert unsigned.min() == 0
-    assert unsigned.max() == 1
-    signed = levels(torch.tensor([[-4.0, 2.0], [0.0, 0.0]]))
-    assert signed[0, 0] == -1
-    assert 0.4 < signed[0, 1] < 0.6
-    assert (signed[1] == 0).all()
-
-
-def test_colors_of_for_and_against_differ_and_nothing_shows_the_image():
-    picture = np.asarray(overlay(torch.tensor([[1.0, -1.0, 0.0]]), torch.full((3, 1, 3), 0.5)), dtype=int)[0]
-    warm, cool, nothing = picture
-    assert warm[0] > warm[2]
-    assert cool[2] > cool[0]
-    assert abs(nothing[0] - nothing[2]) < 12
-    assert side_by_side([overlay(torch.rand(5, 7)), overlay(torch.rand(3, 4))]).size == (7 + 4 + 4, 5)

@@ -6,8 +6,9 @@ import pytest
 import torch
 
 import suffice
-from suffice.evidence import Settings
-from suffice.report.tour import COLUMNS, HEADINGS, sentences, table_rows, visits, write_table
+from suffice.evidence import EvidenceSet, Settings
+from suffice.report.tour import COLUMNS, HEADINGS, Visit, sentences, table_rows, visits, write_table
+from tests.evidence.made import make_evidence, subsets
 
 
 @pytest.fixture(scope="module")
@@ -40,16 +41,32 @@ def test_sentences_name_the_contrast_and_the_extremes(found):
     assert len(sentences(found[:1])) == 1
 
 
-def test_only_what_many_questions_leave_clear_is_called_a_difference(found, monkeypatch):
-    from suffice.compare import PairedRatio
-    from suffice.report import tour
+def visit(name, sizes):
+    """A network with one MSE an image, of so many cells, all of whose subsets are sub-explanations."""
+    evidence = []
+    for index, size in enumerate(sizes):
+        cells = tuple(range(size))
+        evidence.append(make_evidence(dict.fromkeys(subsets(cells), 0.95), [cells], index=index))
+    found = EvidenceSet(evidence, f"zoo/{name}", "convnext")
+    return Visit(name, "convnext", 1.0, found, found.summary().statistics)
 
-    for p, expected in ((0.04, "this convnext-3-bn has fewer"), (0.06, "no difference between these two")):
-        monkeypatch.setattr(tour, "_compared", lambda *_, p=p: PairedRatio(0.5, 0.4, 0.6, p, 9))
-        assert expected in sentences(found)[0]
-    monkeypatch.setattr(tour, "CONTRASTS", tour.CONTRASTS[:1] * 2)  # asked twice, half the p is needed
-    monkeypatch.setattr(tour, "_compared", lambda *_: PairedRatio(0.5, 0.4, 0.6, 0.04, 9))
-    assert "no difference" in sentences(found)[0]
+
+@pytest.mark.parametrize(
+    ("images", "contrasts", "clear"),
+    # All differences have one sign, so Wilcoxon's p is 2 / 2**images: 0.0625, 0.03125, 0.015625.
+    [(5, 1, False), (6, 1, True), (6, 2, False), (7, 2, True)],
+)
+def test_only_what_many_questions_leave_clear_is_called_a_difference(images, contrasts, clear):
+    many, few = range(2, 2 + images), [1] * images
+    visits_ = [visit("convnext-3-bn", few), visit("convnext-3", many), visit("convnext-3-gn", many)][: 1 + contrasts]
+    said = sentences(visits_)
+    assert len(said) == contrasts + 1
+    expected = "this convnext-3-bn has fewer sub-explanations" if clear else "no difference between these two"
+    assert expected in said[0]
+    assert f"p = {2 / 2**images:.2g}" in said[0]
+    if contrasts == 2:
+        assert "no difference between these two" in said[1]
+        assert "1.00 × [1.00, 1.00], p = 1" in said[1]
 
 
 def test_the_table_is_written(found, tmp_path):
