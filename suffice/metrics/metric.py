@@ -64,7 +64,7 @@ def metric(
     reference: str,
     choices: Any = None,
 ) -> Callable[[Function], Function]:
-    """Declare a metric; that is all it takes for it to appear in :func:`metrics` and in the tests of all metrics.
+    """Declare a metric; that is all it takes for it to appear in :func:`list_metrics` and in the tests of all metrics.
 
     The first line of the function's docstring says what it measures; its keyword-only parameters are its options.
     Metrics that share many options take them as one frozen dataclass instead, ``function(given, choices)``; its fields

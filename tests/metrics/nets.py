@@ -1,9 +1,10 @@
-"""A network whose scores change a lot with every pixel, so that a metric that is slightly wrong is noticed."""
+"""Networks for tests of metrics: one whose scores change a lot with every pixel, and one that counts its inputs."""
 
 import torch
 
+from suffice.perturb import Runner
 from suffice.vision import Classifier
-from tests.attribution.nets import MEAN, STD, SmallCNN, pictures
+from tests.attribution.nets import MEAN, STD, SmallCNN, pictures, small_cnn
 
 
 class SharpCNN(SmallCNN):
@@ -27,3 +28,36 @@ def sharp_module():
 
 def sharp_cnn(**options):
     return Classifier(sharp_module(), size=32, mean=MEAN, std=STD, name="sharp-cnn", **options)
+
+
+def brightness(images):
+    """Maps that depend on the image, with ties."""
+    return (images.mean(dim=1) * 40).round()
+
+
+class Shared(list):
+    """A list that a copy of its owner shares: the model is copied for its memory layout."""
+
+    def __deepcopy__(self, memo):
+        return self
+
+
+class Counting(torch.nn.Module):
+    """A module that counts the inputs it gets and remembers its batches."""
+
+    def __init__(self, module):
+        super().__init__()
+        self.module, self.batches = module, Shared()
+
+    def forward(self, x):
+        self.batches.append(len(x))
+        return self.module(x)
+
+
+def counting_runner(batch_size=4):
+    """A runner, and the list of its batches."""
+    net = small_cnn()
+    runner = Runner(net.with_module(Counting(net.module)), batch_size=batch_size)
+    batches = runner.net.module.batches
+    batches.clear()  # looking for what can be folded takes a forward
+    return runner, batches

@@ -51,7 +51,7 @@ def test_several_metrics_and_another_protocol(seen):
     metric.update(images, found)
     said = metric.compute()
     assert {name: float(v) for name, v in said.items()} == {
-        name: pytest.approx(s.mean, abs=1e-6) for name, s in whole.items()
+        name: pytest.approx(whole[name].mean, abs=1e-6) for name in whole.metrics
     }
     assert metric.higher_is_better is None
 

@@ -112,8 +112,8 @@ def test_a_worse_map_is_worse_by_every_direction():
     found = measure(
         oracle.classifier(16), image, maps, names, targets=1, boxes=box, baseline="black", enlargement="nearest"
     )
-    for name, scores in found.items():
-        good, bad = scores.values.tolist()
+    for name in found.metrics:
+        good, bad = found[name].values.tolist()
         assert (good > bad) if all_metrics()[name].higher_is_better else (good < bad), name
-        low, high = all_metrics()[name].range
+        low, high = all_metrics()[name].bounds
         assert low <= min(good, bad) <= max(good, bad) <= high + 1e-6

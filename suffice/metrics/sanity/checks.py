@@ -78,6 +78,8 @@ def sanity_check(
         >>> str(found.verdict("bright"))
         'does not depend on the weights'
     """
+    if check == "data":
+        raise OptionError("check='data' compares two models; write data_randomization(net, permuted, images, methods).")
     check_options({"check": check, "how": how, "draws": draws}, sanity_check)
     first = Randomizer(net.module, how, seed)
     layers = first.layers[::-1]

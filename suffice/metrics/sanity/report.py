@@ -213,7 +213,7 @@ class SanityReport:
         common = [self.model, self.check, self.how]
         with files[1].open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
-            numbers = [name for similarity in SIMILARITIES for name in (similarity, f"{similarity}_error")]
+            numbers = [name for similarity in SIMILARITIES for name in (similarity, f"{similarity}_standard_error")]
             writer.writerow(["model", "check", "how", "method", "step", "layer", "images", *numbers])
             for row in self.rows:
                 columns = [column.tolist() for s in SIMILARITIES for column in (row.means(s), row.standard_errors(s))]

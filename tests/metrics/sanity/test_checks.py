@@ -45,7 +45,7 @@ def test_a_method_that_ignores_the_model_does_not_depend_on_it():
 def test_the_gradient_depends_on_the_weights(how):
     found = sanity_check(small_cnn(), pictures(12), ["gradient", CENTRE], how=how, draws=2)
     assert found.steps == ("trained", "head.2", "head.0", "second.0", "first.0")
-    mean = found.row("gradient").mean()
+    mean = found.row("gradient").means()
     assert float(mean[0]) == 1
     assert float(mean[-1]) < 0.4
     assert found.verdict("gradient").text == "depends on the weights"

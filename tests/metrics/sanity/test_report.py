@@ -41,13 +41,13 @@ def report(*rows, check="cascading"):
 
 def test_mean_and_standard_error_over_images_and_draws():
     known = row("a", 0.3, spread=0.1)
-    assert known.mean().tolist() == pytest.approx([1, 0.9, 0.7, 0.3])
-    assert known.error().tolist() == pytest.approx([0, *[0.1 * (8 / 7) ** 0.5 / 8**0.5] * 3])
+    assert known.means().tolist() == pytest.approx([1, 0.9, 0.7, 0.3])
+    assert known.standard_errors().tolist() == pytest.approx([0, *[0.1 * (8 / 7) ** 0.5 / 8**0.5] * 3])
     values = torch.tensor([[[1.0, 1.0]], [[0.0, 0.0]]]).double()  # two draws that disagree, two images that do not
     two = SanityRow("a", {"spearman": values}, {}, torch.zeros(1), torch.zeros(1, 2, 2))
-    assert float(two.error()) == pytest.approx(0.5)
+    assert float(two.standard_errors()) == pytest.approx(0.5)
     alone = SanityRow("a", {"spearman": values[:1, :, :1]}, {}, torch.zeros(1), torch.zeros(1, 2, 2))
-    assert alone.error().isnan().all()
+    assert alone.standard_errors().isnan().all()
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_files(tmp_path):
     rows = list(csv.DictReader((tmp_path / "out" / "sanity.csv").open(encoding="utf-8")))
     assert [(r["method"], r["layer"]) for r in rows] == [(m, s) for m in "ab" for s in STEPS]
     assert float(rows[7]["spearman"]) == pytest.approx(0.1)
-    assert float(rows[7]["spearman_error"]) == pytest.approx(float(found.rows[1].error()[3]))
+    assert float(rows[7]["spearman_standard_error"]) == pytest.approx(float(found.rows[1].standard_errors()[3]))
     long = pq.read_table(tmp_path / "out" / "sanity.parquet")
     assert long.num_rows == 2 * 4 * 8
     last = [r for r in long.to_pylist() if r["method"] == "b" and r["layer"] == "stem"]
@@ -109,7 +109,7 @@ def test_json_has_no_nan():
     nothing = {name: torch.full((1,), torch.nan).double() for name in alone}
     found = report(SanityRow("a", alone, nothing, torch.zeros(4), torch.rand(4, 7, 7)))
     said = json.loads(json.dumps(found.to_json(), allow_nan=False))
-    assert said["rows"][0]["spearman"] == {"mean": [1, 1, 1, 1], "error": [None] * 4}
+    assert said["rows"][0]["spearman"] == {"mean": [1, 1, 1, 1], "standard_error": [None] * 4}
     assert said["rows"][0]["other_images"]["spearman"] is None
 
 
