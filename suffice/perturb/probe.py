@@ -109,9 +109,11 @@ class Probe:
 
         pixels = net.prepare(images)
         shape = (*net.size, 3) if self.runner.channels_last else (3, *net.size)
-        self._shown = torch.empty(len(pixels), *shape, dtype=self.runner.dtype, device=self.device)
+        # One compilation serves any number of images, but torch would compile anew for a single one.
+        slots = max(2, len(pixels)) if self.runner.compiled else len(pixels)
+        self._shown = torch.empty(slots, *shape, dtype=self.runner.dtype, device=self.device)
         self._hidden = torch.empty_like(self._shown)
-        if self.runner.compiled:  # one compilation serves any number of images
+        if self.runner.compiled:
             for stored in (self._shown, self._hidden):
                 torch._dynamo.maybe_mark_dynamic(stored, 0)
         self.targets = torch.zeros(len(pixels), dtype=torch.long, device=self.device)
@@ -153,7 +155,7 @@ class Probe:
         self.memory.forget(slots)
 
     def __len__(self) -> int:
-        return len(self._shown)
+        return len(self.targets)
 
     def ask(self, index: int | Tensor, questions: Questions) -> Tensor:
         """Ask for the confidence of the target when only some pixels of an image are shown.

@@ -8,8 +8,6 @@ one shape, and fewer inputs at once when memory runs out.
 from __future__ import annotations
 
 import copy
-import itertools
-import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +20,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from suffice.errors import OptionError
 from suffice.options import Count, check_options
+from suffice.perturb.compilation import Compiled
 from suffice.perturb.folding import fold, foldable
 from suffice.vision.anatomy.preserve import preserved
 from suffice.vision.batching import BatchLoop
@@ -39,7 +38,6 @@ AUTO_GRADIENT_BATCH = {"cuda": 128, "cpu": 16}
 # Models that were seen not to work with channels-last inputs. Many a network of one's own flattens its maps with
 # ``view``, which only the usual layout allows.
 _CONTIGUOUS_ONLY: WeakSet[nn.Module] = WeakSet()
-_numbers = itertools.count()
 
 
 @dataclass
@@ -176,7 +174,7 @@ class Runner:
         """
         self.counters.forwards += len(inputs)
         with self.net.evaluating(), self.arithmetic():
-            return self._through(self._forward, inputs).float()
+            return self._through(inputs).float()
 
     def logits_with_graph(self, inputs: Tensor) -> Tensor:
         """The same as part of the graph where gradients are on, for a module in evaluation mode.
@@ -188,8 +186,7 @@ class Runner:
             [B, classes] float32, or float64 of a module in float64.
         """
         self.counters.forwards += len(inputs)
-        run = self._forward_with_graph if torch.is_grad_enabled() else self._forward
-        logits = self._through(run, inputs)
+        logits = self._through(inputs)
         if logits.requires_grad:
             logits.register_hook(self._count_backward)
         return logits
@@ -208,11 +205,11 @@ class Runner:
             torch.set_float32_matmul_precision(before)
 
     def fused(self, function: Callable[..., T]) -> Callable[..., T]:
-        """A function, compiled once where the model is; call it in one gradient mode, with full batches (`padded`)."""
+        """A function, compiled where the model is: once for full batches (`padded`) of each kind of arguments."""
         if not self.compiled:
             return function
         if function not in self._fused:
-            self._fused[function] = torch.compile(_with_own_code(function), dynamic=False)
+            self._fused[function] = Compiled(function, lambda: self.batch_size)
         return self._fused[function]
 
     def padded(self, rows: Tensor, size: int | None = None) -> Tensor:
@@ -249,9 +246,8 @@ class Runner:
         def forward(inputs: Tensor) -> Tensor:
             return at_least_float32(class_scores(module(inputs)))
 
-        # In a function of its own each: what is compiled holds for one gradient mode.
         self._fused: dict[Callable[..., Any], Callable[..., Any]] = {}
-        self._forward, self._forward_with_graph = self.fused(forward), self.fused(_with_own_code(forward))
+        self._forward = self.fused(forward)
 
     def _adapted(self, fold_norms: bool) -> nn.Module:
         """The module in the chosen precision and layout; a copy where that changes anything."""
@@ -274,8 +270,8 @@ class Runner:
         layout = torch.channels_last if self.channels_last else torch.preserve_format
         return copied.to(memory_format=layout).eval().requires_grad_(False)
 
-    def _through(self, run: Callable[[Tensor], Tensor], inputs: Tensor) -> Tensor:
-        count = len(inputs)
+    def _through(self, inputs: Tensor) -> Tensor:
+        run, count = self._forward, len(inputs)
         inputs = self.padded(inputs).to(self.dtype)
         if self.channels_last and not self.contiguous_only:
             try:
@@ -297,19 +293,6 @@ class Runner:
 def at_least_float32(values: Tensor) -> Tensor:
     """Values of a model in half precision as float32, so that sums over them are exact enough; others as they are."""
     return values.to(torch.promote_types(values.dtype, torch.float32))
-
-
-def _with_own_code(function: Callable[..., T]) -> Callable[..., T]:
-    """The same function with a code object of its own.
-
-    What is compiled is remembered by code object, up to a small number of versions each; with one code for all models,
-    the ninth would run uncompiled.
-    """
-    code = function.__code__
-    code = code.replace(co_name=f"{code.co_name}_{next(_numbers)}")
-    made = types.FunctionType(code, function.__globals__, code.co_name, function.__defaults__, function.__closure__)
-    made.__kwdefaults__ = function.__kwdefaults__
-    return made
 
 
 def _in_precision(module: nn.Module, dtype: torch.dtype) -> nn.Module:

@@ -262,7 +262,6 @@ def test_out_of_memory_halves_the_batch_and_says_so_once(net, images, kind):
     free = Probe(net, images).respond(index, asked)
     probe = Probe(net, images, batch_size=16)
     module = probe.runner.module  # its own copy, as batch normalization is folded
-    warned = []
     with out_of_memory_above(module, 5) as refused, warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         limited = probe.respond(index, asked)

@@ -1,6 +1,7 @@
 """The runner: variants, layouts, precision, memory, counters, and how often anything is compiled."""
 
 import copy
+import re
 import warnings
 
 import pytest
@@ -9,7 +10,7 @@ from torch import nn
 
 from suffice.attribution import all_methods, attribute, find_method
 from suffice.errors import OptionError
-from suffice.perturb import Batch, Counters, Probe, Runner
+from suffice.perturb import Batch, Counters, Grid, Probe, Runner
 from suffice.perturb.runner import AUTO_BATCH, AUTO_GRADIENT_BATCH
 from suffice.testing.snapshots import model_state, out_of_memory_above
 from suffice.vision import Classifier
@@ -281,7 +282,7 @@ def compilations(monkeypatch):
 
     def counting(function, **options):
         def backend(graph, _inputs):
-            found.append(function.__name__.rstrip("0123456789").rstrip("_"))
+            found.append(re.sub(r"(_\d+)+$", "", function.__name__))
             return graph.forward
 
         return genuine(function, **{**options, "backend": backend})
@@ -317,21 +318,31 @@ def test_a_runner_compiles_once_for_any_number_of_images_and_kind_of_question(co
     assert sorted(compilations) == ["_blend", "_blend", "forward"]
 
 
-def test_many_gradient_modes_are_not_compiled_anew(compilations):
+def test_gradient_modes_are_compiled_for_once_each(compilations):
     net = any_cnn(0)
     runner = Runner(net, compile=True, batch_size=4)
     for number in range(4):
         for mode in (torch.enable_grad, torch.no_grad, torch.inference_mode):
             with mode():
                 Probe(net, pictures(number + 1, 16), runner=runner, grid=4).ask(0, torch.arange(5))
-    assert sorted(compilations) == ["_blend", "forward"]
+    # The probe needs no gradients whatever the mode around it, but tensors of inference mode are of another kind.
+    assert sorted(compilations) == ["_blend", "_blend", "forward", "forward"]
+
+
+def test_more_kinds_of_work_than_torch_has_versions_of_a_function(compilations):
+    net = any_cnn(0)
+    runner = Runner(net, compile=True, batch_size=4)
+    for side in range(2, 13):
+        Probe(net, pictures(2, 16), runner=runner, grid=side).ask(0, Grid(side).full(1))
+    assert compilations.count("_blend") == 11
+    assert compilations.count("forward") == 1
 
 
 METHODS = {
-    "rise": ({"masks": 9}, ["_blend", "forward"]),
+    "rise": ({"masks": 9}, ["_blend", "_blend", "forward"]),  # whole images, and those seen through masks
     "integrated-gradients": ({"steps": 3}, ["forward"]),
     "igos++": ({"steps": 3, "iterations": 2, "size": 8}, ["forward", "forward", "normal_noise"]),
-    "vit-cx": ({"threshold": 0.3}, ["_blend", "_noise_where_hidden", "forward"]),
+    "vit-cx": ({"threshold": 0.3}, ["_blend", "_blend", "_noise_where_hidden", "forward"]),
 }
 
 
