@@ -12,8 +12,8 @@ from pathlib import Path
 import torch
 
 from benchmarks.real_models import photographs, resnet50_v1, sharpened, vit_tiny
+from suffice.bench import benchmark_evidence
 from suffice.evidence import Settings
-from suffice.evidence.benchmark import benchmark_evidence
 
 SHARPENED = {"deit": "timm/deit_small_patch16_224", "swin": "timm/swin_tiny_patch4_window7_224"}
 

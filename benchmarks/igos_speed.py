@@ -17,23 +17,23 @@ import argparse
 import json
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 import suffice
 from benchmarks.real_models import photographs, resnet50_v1, sharpened
-from suffice.attribution import find_method
-from suffice.attribution.call import forwarder_for
-from suffice.attribution.masking.penalty import BilateralVariation
-from suffice.perturb import enlarge, make_baseline
+from suffice.attribution.igos.penalty import BilateralVariation
+from suffice.perturb import Counters, Runner, enlarge, make_baseline
 
 
 class OneAtATime:
     """iGOS++ of one image, one call after the other."""
 
-    def __init__(self, net: suffice.Classifier, pixels: Tensor, *, steps: int, size: int) -> None:
+    def __init__(self, net: suffice.Classifier, pixels: Tensor, counters: Counters, *, steps: int, size: int) -> None:
         self.net, self.steps, self.size = net, steps, size
+        self.counters = counters
         self.x = net.normalize(pixels)
         self.b = net.normalize(make_baseline("blur", pixels, mean=net.mean))
         with torch.no_grad():
@@ -44,6 +44,8 @@ class OneAtATime:
     def integrated(self, image: Tensor, other: Tensor, mask: Tensor) -> Tensor:
         part = self.fractions * mask
         inputs = image * part + other * (1 - part)
+        self.counters.forwards += len(inputs)
+        self.counters.backwards += len(inputs) * torch.is_grad_enabled()
         scores = self.net.scores(self.net.logits(inputs + 0.2 * torch.randn_like(inputs)))
         return scores[:, self.target].mean()
 
@@ -86,29 +88,21 @@ class OneAtATime:
         return 1 - masks[0] * masks[1]
 
 
-def measure(
-    net: suffice.Classifier, module: torch.nn.Module | None, images: int, work: Callable[[], object]
-) -> dict[str, float]:
-    """Time of some work, and how many inputs a module got for it; those of a compiled one (None) are not seen."""
-    inputs = {True: 0, False: 0}
-
-    def count(_: torch.nn.Module, given: tuple[Tensor, ...]) -> None:
-        inputs[torch.is_grad_enabled()] += len(given[0])
-
-    handle = None if module is None else module.register_forward_pre_hook(count)
+def measure(device: torch.device, counters: Counters, images: int, work: Callable[[], object]) -> dict[str, float]:
+    """Time of some work, and how many inputs the model got for it, by the counters that the work fills."""
+    before = replace(counters)
     start = time.perf_counter()
     work()
-    if net.device.type == "cuda":
+    if device.type == "cuda":
         torch.cuda.synchronize()
     seconds = time.perf_counter() - start
-    if handle is not None:
-        handle.remove()
+    forwards, backwards = counters.forwards - before.forwards, counters.backwards - before.backwards
     return {
         "images": images,
         "seconds_per_image": seconds / images,
-        "inputs_with_gradient_per_image": inputs[True] / images,
-        "inputs_without_gradient_per_image": inputs[False] / images,
-        "inputs_per_second": sum(inputs.values()) / seconds,
+        "inputs_with_gradient_per_image": backwards / images,
+        "inputs_without_gradient_per_image": (forwards - backwards) / images,
+        "inputs_per_second": forwards / seconds,
     }
 
 
@@ -136,9 +130,8 @@ def main() -> None:
         net = sharpened(options.model, options.device, pixels)
     net.module.eval().requires_grad_(False)
 
-    forwarder = forwarder_for(
-        find_method("igos++"), net, options.batch or "auto", options.precision, compile=options.compile
-    )
+    runner = Runner(net, batch_size=options.batch or "auto", precision=options.precision, compile=options.compile)
+    slow = Counters()
 
     def ours(count: int = options.images, iterations: int = options.iterations) -> Tensor:
         return suffice.attribute(
@@ -149,13 +142,14 @@ def main() -> None:
             iterations=iterations,
             size=options.size,
             btv="asymmetric",
-            forwarder=forwarder,
+            runner=runner,
         ).maps
 
     def theirs(iterations: int = options.iterations) -> None:
         torch.manual_seed(0)
         for index in range(options.twin_images):
-            OneAtATime(net, pixels[index : index + 1], steps=options.steps, size=options.size).run(iterations)
+            one = OneAtATime(net, pixels[index : index + 1], slow, steps=options.steps, size=options.size)
+            one.run(iterations)
 
     if options.device != "cpu" or options.compile:  # kernels are chosen and memory is taken at first use
         ours(iterations=1)
@@ -166,8 +160,8 @@ def main() -> None:
         "settings": {
             key: getattr(options, key) for key in ("iterations", "steps", "size", "batch", "precision", "compile")
         },
-        "many_at_once": measure(net, None if options.compile else forwarder.module, options.images, ours),
-        "one_at_a_time": measure(net, net.module, options.twin_images, theirs),
+        "many_at_once": measure(net.device, runner.counters, options.images, ours),
+        "one_at_a_time": measure(net.device, slow, options.twin_images, theirs),
     }
     found["times_faster"] = found["one_at_a_time"]["seconds_per_image"] / found["many_at_once"]["seconds_per_image"]
     print(json.dumps(found, indent=2))

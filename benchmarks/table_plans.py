@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any
 
 import torch
 
 import suffice
 from benchmarks import real_models
-from suffice.attribution import Method, Task, attribute
-from suffice.attribution.benchmark import counting
-from suffice.attribution.token_dropping import can_drop_tokens
+from suffice.attribution import Method, all_methods, attribute, list_methods
+from suffice.attribution.tokens.dropping import can_drop_tokens
 from suffice.metrics import Entry, Protocol, find_protocol
 from suffice.metrics.protocols import TargetClass
+from suffice.perturb import Batch, Runner
 from suffice.vision.noise import uniform_noise
 
 REAL: Mapping[str, Callable[[str], suffice.Classifier]] = {
@@ -79,22 +78,19 @@ def images_for(model: str, count: int) -> suffice.Images:
     return real_models.photographs()[:count]
 
 
-def _random(task: Task) -> torch.Tensor:
-    return uniform_noise(task.seeds, torch.zeros_like(task.seeds), (7, 7))
+def _random(batch: Batch) -> torch.Tensor:
+    return uniform_noise(batch.seeds, torch.zeros_like(batch.seeds), (7, 7))
 
 
-def _center(task: Task) -> torch.Tensor:
-    down, across = (torch.linspace(-1, 1, length, device=task.pixels.device) for length in task.net.size)
-    return (-(down[:, None] ** 2) - across**2).exp().expand(len(task), -1, -1)
+def _center(batch: Batch) -> torch.Tensor:
+    down, across = (torch.linspace(-1, 1, length, device=batch.pixels.device) for length in batch.net.size)
+    return (-(down[:, None] ** 2) - across**2).exp().expand(len(batch), -1, -1)
 
 
 # What a method must beat: maps that know nothing, and maps that know only where photographers put things.
-CONTROLS = tuple(
-    Method(name, about, "", (), MappingProxyType({}), (), function)
-    for name, about, function in (
-        ("random", "A random 7×7 map of each image.", _random),
-        ("center", "High in the middle, whatever the image.", _center),
-    )
+CONTROLS = (
+    Method("random", _random, "A random 7×7 map of each image."),
+    Method("center", _center, "High in the middle, whatever the image."),
 )
 
 
@@ -109,7 +105,7 @@ def usual(name: str, net: suffice.Classifier) -> Entry:
 
 
 def every_method(net: suffice.Classifier) -> list[Entry]:
-    return [*(usual(name, net) for name in suffice.attribution.all_methods()), *map(_control, CONTROLS)]
+    return [*(usual(name, net) for name in list_methods()), *map(_control, CONTROLS)]
 
 
 def every_quick_method(net: suffice.Classifier) -> list[Entry]:
@@ -118,9 +114,7 @@ def every_quick_method(net: suffice.Classifier) -> list[Entry]:
 
 
 def transformer_methods(net: suffice.Classifier) -> list[Entry]:
-    for_transformers = [
-        m.name for m in suffice.attribution.all_methods().values() if {"attention", "tokens"} & set(m.needs)
-    ]
+    for_transformers = [m.name for m in all_methods().values() if {"attention", "tokens"} & set(m.needs)]
     others = ("vit-cx", "gradient", "grad-cam", "rise")
     return [*(usual(name, net) for name in (*for_transformers, *others)), *map(_control, CONTROLS)]
 
@@ -152,12 +146,11 @@ def mask_count(net: suffice.Classifier, images: suffice.Images, entry: Entry) ->
     if options["masks"] == "random":
         return {"masks": options["random_masks"]}
     some = images[:16]
-    with counting(net.module) as passes:
-        attribute(net, some, "vit-cx", **entry.options)
-    # Once each: the prediction and the feature maps. Then each mask, and where that is debiased also its noise alone;
-    # the whole image is one more mask there.
-    asked = passes["forwards"] / len(some) - 2
-    return {"masks": asked / 2 - 1 if options["impact"] == "debiased" else asked}
+    runner = Runner(net)
+    attribute(net, some, "vit-cx", runner=runner, **entry.options)
+    # Once each: the feature maps and the whole image. Then each mask, and where that is debiased also its noise alone.
+    asked = runner.counters.forwards / len(some) - 2
+    return {"masks": asked / 2 if options["impact"] == "debiased" else asked}
 
 
 def tis_masks(net: suffice.Classifier) -> list[int]:

@@ -13,9 +13,10 @@ from typing import Any
 
 import torch
 
-from suffice.attribution import Task
+from suffice.attribution import Method
 from suffice.metrics import Entry
-from suffice.metrics.table import TableRow
+from suffice.metrics.score_table import TableRow
+from suffice.perturb import Batch
 
 
 class Rows:
@@ -59,17 +60,17 @@ class Maps:
         self.seconds = 0.0  # of the maps that were used since this was last set to 0, whenever they were made
 
     def remembered(self, entry: Entry) -> Entry:
-        """The same entry, whose method looks here first."""
-        method = entry.found
+        """The same entry, whose method looks here first; its options are part of the method."""
+        method, options = entry.found, entry.options
 
-        def function(task: Task, **options: Any) -> torch.Tensor:
-            how = (task.net.name, method.name, json.dumps(options, default=str, sort_keys=True), task.seed)
-            keys = [(*how, *which) for which in zip(task.ids, task.targets.tolist(), strict=True)]
+        def function(batch: Batch) -> torch.Tensor:
+            how = (batch.net.name, method.name, json.dumps(options, default=str, sort_keys=True), batch.seed)
+            keys = [(*how, *which) for which in zip(batch.ids, batch.targets.tolist(), strict=True)]
             missing = [i for i, key in enumerate(keys) if key not in self.made]
             if missing:
-                rows = torch.tensor(missing, device=task.pixels.device)
+                rows = torch.tensor(missing, device=batch.pixels.device)
                 part = replace(
-                    task, pixels=task.pixels[rows], targets=task.targets[rows], ids=[task.ids[i] for i in missing]
+                    batch, pixels=batch.pixels[rows], targets=batch.targets[rows], ids=[batch.ids[i] for i in missing]
                 )
                 begun = time.perf_counter()
                 maps = method.function(part, **options).float().cpu()
@@ -77,9 +78,10 @@ class Maps:
                 self.made.update({keys[i]: (one, seconds) for i, one in zip(missing, maps, strict=True)})
             found = [self.made[key] for key in keys]
             self.seconds += sum(seconds for _, seconds in found)
-            return torch.stack([one for one, _ in found]).to(task.pixels.device)
+            return torch.stack([one for one, _ in found]).to(batch.pixels.device)
 
-        return replace(entry, method=replace(method, function=function), label=entry.name)
+        bound = Method(method.name, function, needs=method.needs, incompatible=method.incompatible, cost=method.cost)
+        return Entry(bound, label=entry.name)
 
 
 def _parsed(line: str) -> dict[str, Any] | None:

@@ -30,9 +30,8 @@ import suffice
 from benchmarks.table_plans import QUICK, TABLES, Plan, changed, images_for, load
 from benchmarks.table_store import Maps, Rows
 from suffice.cli.options import method_options
-from suffice.metrics import Entry, Protocol, ScoreTable, find_protocol, score_table
-from suffice.metrics.curves import CurveChoices
-from suffice.metrics.table import TableRow
+from suffice.metrics import CurveChoices, Entry, Protocol, ScoreTable, find_protocol, score_table
+from suffice.metrics.score_table import TableRow
 
 
 @dataclass(frozen=True)
@@ -43,8 +42,8 @@ class Settings:
         images: How many.
         device: Of the models.
         batch: Inputs per forward; None chooses.
-        precision: Of the models, for methods and metrics without gradients.
-        compile: Compile the models, likewise.
+        precision: Of the models, for methods and metrics.
+        compile: Compile the models where nothing looks inside.
         seed: Of everything random.
         quick: Do so little work that everything can be tried.
         steps: Of curves, where protocols have steps; None: as the protocol has it.
@@ -229,7 +228,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True, help="folder for the tables")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--batch", type=int, help="inputs per forward")
-    parser.add_argument("--precision", default="fp32", choices=["fp32", "bf16", "fp16"])
+    parser.add_argument("--precision", default="fp32", choices=["fp32", "tf32", "bf16", "fp16"])
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--quick", action="store_true", help="few masks and steps, to try everything")
@@ -249,7 +248,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         steps=given.steps,
         models=tuple(filter(None, given.model.split(","))),
         methods=tuple(filter(None, given.method.split(","))),
-        options=method_options(given.option, list(suffice.attribution.all_methods())),
+        options=method_options(given.option, suffice.list_methods()),
         command=typed(given, parser),
     )
     maps = Maps()

@@ -11,7 +11,7 @@ import suffice
 from benchmarks import table_plans, tables
 from benchmarks.table_plans import TABLES
 from suffice.metrics import find_protocol
-from suffice.metrics.table import TableRow
+from suffice.metrics.score_table import TableRow
 
 TINY = tables.Settings(images=2, quick=True, steps=2)
 ZOO = ("zoo-methods", "zoo-transformers", "vit-cx-ablations", "tis", "igos")
