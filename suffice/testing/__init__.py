@@ -13,12 +13,12 @@ Public names:
 from __future__ import annotations
 
 from suffice.testing.conformance import CHECKS, check_all
+from suffice.testing.oracle import Oracle
 from suffice.testing.oracles import (
     AnyOf,
     AtLeast,
     ExactlyOdd,
     Formula,
-    Oracle,
     Unless,
     WeightedSum,
     random_formula,

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from suffice.errors import OptionError
-from suffice.testing.oracles import Oracle
+from suffice.testing.oracle import Oracle
 
 MAX_CELLS = 16
 

@@ -1,5 +1,9 @@
+"""The checks find every kind of broken promise, and nothing else."""
+
 from __future__ import annotations
 
+import copy
+import functools
 import itertools
 import random
 from collections.abc import Callable
@@ -12,6 +16,8 @@ from torch import Tensor, nn
 
 from suffice.errors import OptionError
 from suffice.testing import CHECKS, WeightedSum, check_all
+from suffice.testing.snapshots import out_of_memory_above
+from suffice.vision.batching import BatchLoop
 
 Run = Callable[[nn.Module, Tensor], Tensor]
 
@@ -49,6 +55,18 @@ def evaluating(net: nn.Module):
             part.training = True
 
 
+def as_many_as_fit(run: Run) -> Run:
+    """The same in smaller pieces where memory runs out."""
+
+    @functools.wraps(run)
+    def careful(net: nn.Module, images: Tensor) -> Tensor:
+        loop = BatchLoop(len(images), images.device)
+        return torch.cat(list(loop.run(len(images), lambda rows: run(net, images[rows]))))
+
+    return careful
+
+
+@as_many_as_fit
 def saliency(net: nn.Module, images: Tensor) -> Tensor:
     """A method that keeps every promise."""
     with evaluating(net), torch.enable_grad():
@@ -57,6 +75,7 @@ def saliency(net: nn.Module, images: Tensor) -> Tensor:
     return gradient.abs().amax(dim=1)
 
 
+@as_many_as_fit
 @torch.no_grad()
 def confidence(net: nn.Module, images: Tensor) -> Tensor:
     """A metric that keeps every promise, with two forwards."""
@@ -87,6 +106,7 @@ def test_the_list_of_checks_is_complete() -> None:
         "grad_mode",
         "inputs_unchanged",
         "random_state",
+        "memory",
     ]
 
 
@@ -99,6 +119,7 @@ def test_classifiers_are_accepted() -> None:
     oracle = WeightedSum({0: 1.0, 5: 2.0}, 1.5, grid=3, link="smooth")
     images = torch.stack([oracle.image(9, shade=seed) for seed in range(3)])
 
+    @as_many_as_fit
     def gradient(net, pixels: Tensor) -> Tensor:
         with torch.enable_grad():
             pixels = pixels.detach().clone().requires_grad_()
@@ -145,16 +166,18 @@ def leaves_evaluation_mode(net: nn.Module, images: Tensor) -> Tensor:
 def uses_the_mode_it_finds(net: nn.Module, images: Tensor) -> Tensor:
     # In training mode the forward moves the running statistics; its own result comes from elsewhere.
     with torch.random.fork_rng():
-        net(images)
+        for image in images:
+            net(image[None])
     return saliency(net, images)
 
 
 def nudges_a_weight(net: nn.Module, images: Tensor) -> Tensor:
     weight = net[0].weight.data
-    weight[0, 0, 0, 0] = torch.nextafter(weight[0, 0, 0, 0], torch.tensor(9.0))
+    weight[0, 0, 0, 0] = torch.nextafter(weight[0, 0, 0, 0], weight.new_tensor(9.0))
     return saliency(net, images)
 
 
+@as_many_as_fit
 def collects_weight_gradients(net: nn.Module, images: Tensor) -> Tensor:
     with evaluating(net), torch.enable_grad():
         pixels = images.detach().clone().requires_grad_()
@@ -226,17 +249,20 @@ def removes_its_hook_only_without_errors(net: nn.Module, images: Tensor) -> Tens
     return maps
 
 
+@as_many_as_fit
 def keeps_the_graph(net: nn.Module, images: Tensor) -> Tensor:
     with evaluating(net), torch.enable_grad():
         return net(images.detach().clone().requires_grad_())
 
 
+@as_many_as_fit
 def needs_gradients_enabled(net: nn.Module, images: Tensor) -> Tensor:
     with evaluating(net):
         pixels = images.detach().clone().requires_grad_()
         return torch.autograd.grad(net(pixels).amax(dim=1).sum(), pixels)[0]
 
 
+@as_many_as_fit
 def needs_trainable_weights(net: nn.Module, images: Tensor) -> Tensor:
     with evaluating(net), torch.enable_grad():
         scores = net(images)
@@ -283,6 +309,27 @@ def draws(source: Callable[[], object]) -> Run:
     return run
 
 
+def puts_all_through_at_once(net: nn.Module, images: Tensor) -> Tensor:
+    with evaluating(net), torch.no_grad():
+        return net(images)
+
+
+def gives_up_where_memory_runs_out(net: nn.Module, images: Tensor) -> Tensor:
+    try:
+        return puts_all_through_at_once(net, images)
+    except torch.cuda.OutOfMemoryError:
+        return torch.zeros(len(images), 3, device=images.device)
+
+
+def forgets_what_did_not_fit(net: nn.Module, images: Tensor) -> Tensor:
+    """Goes on from there, and not from what was refused."""
+    try:
+        return puts_all_through_at_once(net, images)
+    except torch.cuda.OutOfMemoryError:
+        first = puts_all_through_at_once(net, images[:1])
+        return torch.cat([first, first.expand(len(images) - 1, -1)])
+
+
 BAD: list[tuple[str, Run]] = [
     ("batch_invariance", centered_over_the_batch),
     ("determinism", a_bit_different_every_time()),
@@ -317,6 +364,9 @@ BAD: list[tuple[str, Run]] = [
     ("random_state", draws(lambda: torch.manual_seed(0))),
     ("random_state", draws(lambda: np.random.rand())),  # noqa: NPY002
     ("random_state", draws(random.random)),
+    ("memory", puts_all_through_at_once),
+    ("memory", gives_up_where_memory_runs_out),
+    ("memory", forgets_what_did_not_fit),
 ]
 
 
@@ -367,6 +417,30 @@ def test_errors_may_not_be_swallowed(net: nn.Module, images: Tensor) -> None:
         CHECKS["model_unchanged"](careless, net, images)
 
 
+def test_a_model_refuses_what_does_not_fit_and_is_free_again_afterwards(net: nn.Module, images: Tensor) -> None:
+    with out_of_memory_above(net, 2) as refused:
+        assert net(images[:2]).shape == (2, 3)
+        with pytest.raises(torch.cuda.OutOfMemoryError, match="4 inputs, and no more than 2 fit"):
+            net(images)
+        with pytest.raises(torch.cuda.OutOfMemoryError):
+            copy.deepcopy(net)(images)  # a method that works on a copy has no more room
+        assert refused == [2]
+    assert net(images).shape == (4, 3)
+
+
+def test_memory_is_checked_down_to_single_inputs(net: nn.Module, images: Tensor) -> None:
+    sizes = []
+
+    @as_many_as_fit
+    def run(net: nn.Module, images: Tensor) -> Tensor:
+        values = puts_all_through_at_once(net, images)
+        sizes.append(len(images))
+        return values
+
+    CHECKS["memory"](run, net, images)
+    assert sizes == [4, 1, 1, 1, 1, 2, 2]
+
+
 def test_small_results_are_compared_at_their_own_scale(net: nn.Module, images: Tensor) -> None:
     with pytest.raises(AssertionError, match="batch_invariance"):
         CHECKS["batch_invariance"](lambda *a: centered_over_the_batch(*a) * 1e-4, net, images)
@@ -391,7 +465,7 @@ def test_check_all_reports_every_broken_promise_and_crash(net: nn.Module, images
     with pytest.raises(AssertionError) as caught:
         check_all(run, net, images)
     report = str(caught.value)
-    assert report.startswith("6 of 10 checks failed:")
+    assert report.startswith("6 of 11 checks failed:")
     assert "- batch_invariance: raised ValueError: one image is too few" in report
     assert "- dtype: results are torch.float64" in report
     assert "- random_state: the global random state of torch has moved" in report
