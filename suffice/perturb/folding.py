@@ -2,7 +2,7 @@
 
 In evaluation mode it scales and shifts each channel by fixed numbers, so that a convolution with other weights computes
 both at once, exact to rounding. Which convolutions these are is seen in one forward pass: a normalization must receive
-the very tensor that a convolution put out, and nothing else may read that tensor.
+the very tensor that a convolution put out, and nothing else may read that tensor, nor the weights of the two.
 """
 
 from __future__ import annotations
@@ -53,12 +53,19 @@ def foldable(module: nn.Module, inputs: Tensor) -> Pairs:
         return hook
 
     uses = _Uses()
-    with preserved(module), torch.no_grad(), uses:
+    numbers = {name: _numbers(part) for name, part in (convolutions | norms).items()}
+    uses.counts = dict.fromkeys((id(value) for values in numbers.values() for value in values), 0)
+    with preserved(module), torch.no_grad():
         for name, part in convolutions.items():
             part.register_forward_hook(note_output(name))
         for name, part in norms.items():
             part.register_forward_pre_hook(note_input(name))
-        module(inputs)
+        with uses:
+            outputs = module(inputs)
+        uses.note(outputs)  # the caller reads them
+    # Numbers that something else reads as well must stay what they are.
+    own = {name for name, values in numbers.items() if all(uses.counts[id(value)] <= 1 for value in values)}
+    made, read = [m for m in made if m[0] in own], [r for r in read if r[0] in own]
     once = {name for name, _ in made if sum(name == other for other, _ in made) == 1}
     by_output = {id(tensor): name for name, tensor in made if name in once and uses.counts[id(tensor)] == 1}
     calls = [name for name, _ in read]
@@ -101,10 +108,18 @@ class _Uses(TorchDispatchMode):
     def __torch_dispatch__(
         self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        for value in tree_leaves((args, kwargs)):
+        self.note((args, kwargs))
+        return function(*args, **(kwargs or {}))
+
+    def note(self, values: Any) -> None:
+        """Count all tensors among nested values."""
+        for value in tree_leaves(values):
             if isinstance(value, Tensor) and id(value) in self.counts:
                 self.counts[id(value)] += 1
-        return function(*args, **(kwargs or {}))
+
+
+def _numbers(part: nn.Module) -> list[Tensor]:
+    return [*part.parameters(), *part.buffers()]
 
 
 def _plain(part: nn.Module) -> bool:
