@@ -12,18 +12,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from suffice.draw import show
 from suffice.draw.words import percent
 from suffice.errors import OptionError
+from suffice.evidence.finding import MSE
+from suffice.evidence.graph_drawing import to_svg
+from suffice.evidence.graph_export import from_json, to_dot, to_json, to_networkx
 
 if TYPE_CHECKING:
-    import networkx
-
-    from suffice.draw.pictures import Drawable
-    from suffice.draw.thumbnails import Hide
-    from suffice.evidence.finding import MSE
     from suffice.evidence.result import Evidence
 
 Cells = tuple[int, ...]
@@ -122,41 +120,11 @@ class Graph:
         """Number of MSEs that are not drawn."""
         return len(self.evidence.mses) - len({node.mse for node in self.nodes if node.mse is not None})
 
-    def to_svg(
-        self,
-        picture: Drawable | Literal[False] | None = None,
-        baseline: Drawable | str | None = None,
-        hide: Hide = "dim",
-    ) -> str:
-        """The graph as a standalone picture; see :func:`suffice.evidence.graph_drawing.to_svg`."""
-        from suffice.evidence.graph_drawing import to_svg
-
-        return to_svg(self, picture, baseline, hide)
-
-    def to_json(self) -> str:
-        """The graph as JSON; for its keys see :mod:`suffice.evidence.graph_export`."""
-        from suffice.evidence.graph_export import to_json
-
-        return to_json(self)
-
-    @classmethod
-    def from_json(cls, text: str) -> Graph:
-        """The graph that :meth:`to_json` wrote."""
-        from suffice.evidence.graph_export import from_json
-
-        return from_json(text)
-
-    def to_dot(self) -> str:
-        """The graph in the language of Graphviz, without pictures."""
-        from suffice.evidence.graph_export import to_dot
-
-        return to_dot(self)
-
-    def to_networkx(self) -> networkx.DiGraph:
-        """The graph for networkx: a node's id leads to its cells, ratio …, an edge to the cell removed and the drop."""
-        from suffice.evidence.graph_export import to_networkx
-
-        return to_networkx(self)
+    to_svg = to_svg
+    to_json = to_json
+    from_json = staticmethod(from_json)
+    to_dot = to_dot
+    to_networkx = to_networkx
 
     def save(self, path: str | Path) -> Path:
         """Write the graph as a picture (``.svg``), for Graphviz (``.dot``) or as JSON (``.json``).

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from suffice.draw.layers import lay_out
 from suffice.draw.palettes import EMPTY, FAINT, HAIRLINE, QUIET, ramp_color
@@ -12,8 +12,10 @@ from suffice.draw.svg import document, escaped, number, tag, text
 from suffice.draw.thumbnails import Hide, Thumbnails, hidden_picture
 from suffice.draw.words import counted, grouped, percent
 from suffice.errors import OptionError
-from suffice.evidence.graph import Edge, Graph, Node
 from suffice.evidence.graph_frame import MARGIN, MARKED_WIDTHS, footer, header
+
+if TYPE_CHECKING:
+    from suffice.evidence.graph import Edge, Graph, Node
 
 LABELS = 92.0  # width of the names of rows
 NARROWEST, WIDTH = 960.0, 1240.0

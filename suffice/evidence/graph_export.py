@@ -29,12 +29,13 @@ import torch
 from suffice.draw.words import counted, grouped, percent, printable
 from suffice.errors import OptionError
 from suffice.evidence.finding import MSE
-from suffice.evidence.graph import Edge, Graph, Node
 from suffice.evidence.settings import Settings
 from suffice.perturb.regions import Grid
 
 if TYPE_CHECKING:
     import networkx
+
+    from suffice.evidence.graph import Graph
 
 FORMAT = "suffice.graph/2"
 _IMAGE = ("name", "index", "label", "target", "confidence", "baseline_confidence")
@@ -68,6 +69,7 @@ def from_json(text: str) -> Graph:
     Raises:
         OptionError: The text is something else.
     """
+    from suffice.evidence.graph import Edge, Graph, Node
     from suffice.evidence.result import Evidence
 
     record = json.loads(text)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import ceil
+from typing import TYPE_CHECKING
 
 from suffice.draw.palettes import FAINT, HAIRLINE, INK, MARK, QUIET, RAMP
 from suffice.draw.svg import escaped, number, tag, text
 from suffice.draw.thumbnails import Thumbnails
 from suffice.draw.words import counted, grouped, percent, shortened, wrap
-from suffice.evidence.graph import Graph
+
+if TYPE_CHECKING:
+    from suffice.evidence.graph import Graph
 
 MARGIN = 32.0
 PHOTO = 176.0

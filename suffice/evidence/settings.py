@@ -19,34 +19,11 @@ Limit = Annotated[int, Range(0)]
 
 @dataclass(frozen=True)
 class Settings:
-    """Every choice behind a search.
+    """Every choice behind a search; :func:`suffice.find_evidence` takes each by its name, and says what it means.
 
-    Attributes:
-        grid: Cells a side.
-        threshold: A set suffices when its ratio is at least this.
-        strict: The ratio must be above the threshold, not just at it.
-        beam_width: Sets kept at each level.
-        search: ``"paper"``: every cell outside a set is a candidate, no seed map. ``"sag"``: only the ``candidates``
-            most salient cells by a seed map are, as in the implementation of structured attention graphs.
-        candidates: Cells tried for each set of the beam with ``search="sag"``.
-        passing: Which candidates of a level may become explanations: ``"all"`` that suffice, or only those within the
-            ``"beam"``, the ``beam_width`` best.
-        minimal: ``"single"``: no single cell can go. ``"subset"``: no proper subset suffices.
-        subset_budget: With ``minimal="subset"``: most subsets to evaluate for one image.
-        max_mses: Stop after the level at which there are more MSEs than this.
-        max_size: Do not look at sets of more cells than this; None for no limit. An image with few MSEs would be
-            searched up to the whole grid, and pruning large sets is costly.
-        max_questions: Do not begin a level that could take the image's questions beyond this.
-        expand_at: Sets below an MSE with at least this ratio are expanded.
-        expanded_mses: How many MSEs, in order of discovery, to look below; None for all, 0 for none.
-        counting: The reading in which sub-explanations are reported; all are computed.
-        max_regions: Most regions to evaluate below the MSEs of one image; counts are marked as truncated beyond.
-        baseline: What shows where cells are hidden; see :func:`suffice.perturb.make_baseline`.
-        cells: ``"hard"`` or ``"soft"``.
-        seed: Seed of everything random.
-        beam_off_by_one: As the implementation of structured attention graphs: the beam holds one set more.
-        repeated_sets: As there: a set reached in two ways is in the beam twice.
-        noise_defect: As there: the seed map's noise falls on the red channel only, twice as strong.
+    Example:
+        >>> Settings(grid=5).changed(beam_width=3).beam_width
+        3
     """
 
     grid: Count = 7
