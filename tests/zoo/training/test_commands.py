@@ -50,10 +50,10 @@ def run(tmp_path, folder):
 
 
 def test_train_writes_weights_with_facts(run, tmp_path):
-    done = run("timm/resnet10t", "--seed", 3, "--json")
+    done = run("timm/test_vit", "--seed", 3, "--json")
     found = json.loads(done.stdout)
-    facts = read_facts(tmp_path / "out" / "timm-resnet10t-seed3.safetensors")
-    assert found["weights"].endswith("timm-resnet10t-seed3.safetensors")
+    facts = read_facts(tmp_path / "out" / "timm-test_vit-seed3.safetensors")
+    assert found["weights"].endswith("timm-test_vit-seed3.safetensors")
     assert facts["classes"] == ["dark", "light"]
     assert facts["recipe"]["seed"] == 3
     assert facts["recipe"]["flip"] is True  # photographs
@@ -62,29 +62,29 @@ def test_train_writes_weights_with_facts(run, tmp_path):
     lines = done.stderr.splitlines()
     assert lines[0].split("\t") == list(command.COLUMNS)
     assert [line.split("\t")[0] for line in lines[1:5]] == ["1/4", "2/4", "3/4", "4/4"]
-    assert not (tmp_path / "out" / "timm-resnet10t-seed3").exists()
+    assert not (tmp_path / "out" / "timm-test_vit-seed3").exists()
 
 
 def test_permuted_labels_have_files_of_their_own_and_say_what_was_learned(run, tmp_path):
-    done = run("timm/resnet10t", "--permute-labels", "--images", 18, "--lr", 1e-6)
-    assert (tmp_path / "out" / "timm-resnet10t-permuted-seed0.safetensors").exists()
+    done = run("timm/test_vit", "--permute-labels", "--images", 18, "--lr", 1e-6)
+    assert (tmp_path / "out" / "timm-test_vit-permuted-seed0.safetensors").exists()
     assert "training accuracy" in done.stdout
     assert "were not learned" in done.stderr
 
 
 def test_interrupted_and_resumed(run, tmp_path, monkeypatch):
-    checkpoint = tmp_path / "out" / "timm-resnet10t-seed0" / "last.pt"
+    checkpoint = tmp_path / "out" / "timm-test_vit-seed0" / "last.pt"
     with pytest.raises(CheckpointError, match="nothing to resume"):
-        run("timm/resnet10t", "--resume")
+        run("timm/test_vit", "--resume")
     monkeypatch.setattr(trainer, "finishing_steps", lambda: _pressed())
-    stopped = run("timm/resnet10t")
+    stopped = run("timm/test_vit")
     assert stopped.exit_code == 130
     assert "--resume" in stopped.stderr
     assert checkpoint.exists()
     monkeypatch.undo()
     with pytest.raises(OptionError, match="unfinished run"):
-        run("timm/resnet10t")
-    assert run("timm/resnet10t", "--resume").exit_code == 0
+        run("timm/test_vit")
+    assert run("timm/test_vit", "--resume").exit_code == 0
     assert not checkpoint.exists()
 
 
@@ -96,9 +96,9 @@ def _pressed():
 
 def test_a_missing_teacher_or_device_is_said(run):
     with pytest.raises(OptionError, match="Train it first: suffice train resnet"):
-        run("timm/resnet10t", "--teacher", "resnet")
+        run("timm/test_vit", "--teacher", "resnet")
     with pytest.raises(OptionError, match="cannot be used here"):
-        run("timm/resnet10t", "--device", "cuda:99")
+        run("timm/test_vit", "--device", "cuda:99")
 
 
 def test_the_table_on_a_terminal(monkeypatch):
@@ -122,19 +122,19 @@ def script(folder, tmp_path, monkeypatch):
     """The script on stand-ins: a network that others learn from, one that learns, and one more."""
     from suffice.zoo.training import networks
 
-    roles = {"timm/resnet10t": (False, False), "student": (True, False), "third": (False, True)}
+    roles = {"timm/test_vit": (False, False), "student": (True, False), "third": (False, True)}
     real = networks.build_network
     monkeypatch.setattr(train_zoo, "hints", roles.__getitem__)
 
     def build(name, **options):
-        return real("timm/resnet10t", **options)
+        return real("timm/test_vit", **options)
 
     monkeypatch.setattr("suffice.zoo.training.trainer.build_network", build)
     monkeypatch.setitem(sys.modules, "suffice.zoo.architectures", SimpleNamespace(ARCHITECTURES=dict.fromkeys(roles)))
     out = tmp_path / "zoo"
 
     def script(*arguments):
-        fixed = ("--data", folder, "--out", out, "--teacher", "timm/resnet10t", *QUICK, *arguments)
+        fixed = ("--data", folder, "--out", out, "--teacher", "timm/test_vit", *QUICK, *arguments)
         return train_zoo.main([str(a) for a in fixed])
 
     return script, out
@@ -146,16 +146,16 @@ def rows(out):
 
 def test_the_script_trains_teachers_first_and_skips_what_is_there(script):
     script, out = script
-    assert script("--names", "student,third,timm/resnet10t", "--seeds", "0") == 0
+    assert script("--names", "student,third,timm/test_vit", "--seeds", "0") == 0
     first = rows(out)
-    assert [row["name"] for row in first] == ["timm/resnet10t", "third", "student"]
-    assert first[2]["recipe"]["teacher"] == "timm/resnet10t"
+    assert [row["name"] for row in first] == ["timm/test_vit", "third", "student"]
+    assert first[2]["recipe"]["teacher"] == "timm/test_vit"
     assert first[1]["recipe"]["mixup"] > 0
     assert set(first[0]) == set(train_zoo.ROW)
     (out / "table.jsonl").write_text(json.dumps(first[0]) + "\n")
     (out / "third-seed0.safetensors").unlink()
-    assert script("--names", "student,third,timm/resnet10t", "--seeds", "0") == 0
-    assert [row["name"] for row in rows(out)] == ["timm/resnet10t", "third", "student"]
+    assert script("--names", "student,third,timm/test_vit", "--seeds", "0") == 0
+    assert [row["name"] for row in rows(out)] == ["timm/test_vit", "third", "student"]
 
 
 def test_the_script_stops_in_time_and_says_what_failed(script, capsys):
@@ -187,12 +187,12 @@ class Worker(threading.Thread):
 def test_workers_share_the_runs(folder, tmp_path, monkeypatch):
     context = SimpleNamespace(Queue=queue.Queue, Process=Worker)
     monkeypatch.setattr(torch.multiprocessing, "get_context", lambda kind: context)
-    arguments = ("--data", folder, "--out", tmp_path, "--names", "timm/resnet10t", "--seeds", "0,1,2", *QUICK)
+    arguments = ("--data", folder, "--out", tmp_path, "--names", "timm/test_vit", "--seeds", "0,1,2", *QUICK)
     assert train_zoo.main([str(a) for a in (*arguments, "--workers", "2")]) == 0
     assert sorted(row["seed"] for row in rows(tmp_path)) == [0, 1, 2]
 
 
 def test_nothing_of_torch_is_left_changed(run):
     before = torch.get_rng_state()
-    run("timm/resnet10t")
+    run("timm/test_vit")
     assert torch.equal(before, torch.get_rng_state())
