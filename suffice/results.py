@@ -23,12 +23,17 @@ def selected(rows: Rows, count: int) -> Tensor:
         >>> selected(-1, 4), selected(slice(1, 3), 4), selected([True, False, False, True], 4)
         (tensor([3]), tensor([1, 2]), tensor([0, 3]))
     """
-    if isinstance(rows, int) and not isinstance(rows, bool):
-        if not -count <= rows < count:
-            raise IndexError(f"There are {count} results, 0 to {count - 1}; there is no {rows}.")
-        rows = [rows]
     every = torch.arange(count)
-    return every[rows] if isinstance(rows, slice) else every[torch.as_tensor(rows, device="cpu")]
+    if isinstance(rows, slice):
+        return torch.tensor(range(count)[rows], dtype=torch.long)  # also backwards
+    index = torch.as_tensor(rows, device="cpu").reshape(-1)
+    if index.dtype == torch.bool:
+        return every[index]
+    index = index.long() if not index.numel() else index  # an empty list has no type of its own
+    outside = ((index < -count) | (index >= count)).nonzero().flatten().tolist()
+    if outside:
+        raise IndexError(f"There are {count} results, 0 to {count - 1}; there is no {int(index[outside[0]])}.")
+    return every[index]
 
 
 def text_column(texts: Sequence[str], count: int) -> pyarrow.Array:

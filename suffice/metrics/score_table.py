@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -74,31 +75,43 @@ class ScoreTable:
     images: int
 
     @classmethod
-    def of(cls, scores: Iterable[Scores], metrics: Sequence[str] | None = None) -> ScoreTable:
+    def of(cls, scores: Iterable[Scores] | Mapping[str, Scores], metrics: Sequence[str] | None = None) -> ScoreTable:
         """A table of scores that exist, of one model and method each, under one protocol.
 
         Args:
-            scores: What :func:`suffice.measure` returned for attributions.
+            scores: What :func:`suffice.measure` returned for attributions; by name of the method, where the one in the
+                settings of the maps does not say enough.
             metrics: Its columns: metrics, or parts of them such as ``"insertion/gray"``; default: all metrics.
+
+        Raises:
+            OptionError: They do not fit into one table; the message says why.
+
+        Example:
+            >>> import suffice
+            >>> from suffice.testing import WeightedSum
+            >>> oracle = WeightedSum({5: 1.0, 6: 1.0}, threshold=1.0, grid=4, link="smooth")
+            >>> net, image = oracle.classifier(32), oracle.image(32)
+            >>> maps = [suffice.attribute(net, image, method) for method in ("gradient", "occlusion")]
+            >>> table = ScoreTable.of(suffice.measure(net, image, found, "insertion") for found in maps)
+            >>> [row.method for row in table.rows]
+            ['gradient', 'occlusion']
         """
-        given = list(scores)
+        given = list(scores.values() if isinstance(scores, Mapping) else scores)
         if not given:
             raise OptionError("A table needs scores; there are none.")
         columns = tuple(metrics or given[0].metrics)
         about = [one.protocols[one.metrics[0]] for one in given]
-        names = {choices["protocol"] for choices in about}
-        if len(names) > 1:
-            raise OptionError(f"A table has one protocol; these scores have {', '.join(sorted(names))}.")
+        methods = list(scores) if isinstance(scores, Mapping) else [_method_of(choices) for choices in about]
+        lines = [(choices["model"], method) for choices, method in zip(about, methods, strict=True)]
+        if len(set(lines)) < len(lines):
+            twice = ", ".join(sorted({f"{line[1]} on {line[0]}" for line in lines if lines.count(line) > 1}))
+            raise OptionError(f"There is more than one {twice}; give a dict of scores by the name that each has.")
+        _check_alike(given, columns)
         rows = [
-            TableRow(
-                choices["model"],
-                choices["maps"].get("settings", {}).get("method", "given maps"),
-                {column: one[column].values.cpu() for column in columns},
-                float("nan"),
-            )
-            for one, choices in zip(given, about, strict=True)
+            TableRow(model, method, {column: one[column].values.cpu() for column in columns}, float("nan"))
+            for one, (model, method) in zip(given, lines, strict=True)
         ]
-        return cls(tuple(rows), columns, names.pop(), len(given[0]))
+        return cls(tuple(rows), columns, about[0]["protocol"], len(given[0]))
 
     def standing(self, model: str, metric: str) -> Standing:
         """Who is best, who is second, and whether the difference could be chance."""
@@ -219,3 +232,28 @@ class ScoreTable:
             for metric in self.metrics:
                 long[metric] += row.values[metric].tolist()
         pq.write_table(pa.table(long), out / "scores.parquet")
+
+
+def _method_of(choices: Mapping[str, Any]) -> str:
+    """The method that made the maps behind scores."""
+    return choices["maps"].get("settings", {}).get("method", "given maps")
+
+
+def _check_alike(scores: Sequence[Scores], columns: Sequence[str]) -> None:
+    """Raise an error unless scores are of as many images, and made by the same choices."""
+    counts = sorted({len(one) for one in scores})
+    if len(counts) > 1:
+        raise OptionError(f"A table is about the same images; these scores have {', '.join(map(str, counts))}.")
+    for column in columns:
+        every = [one[column].protocol for one in scores]
+        for choice in ("protocol", *every[0]):
+            if choice in _OF_ONE_ROW:
+                continue
+            # As JSON, in which they were written down where scores come from a file.
+            found = list(dict.fromkeys(json.dumps(choices.get(choice), default=repr) for choices in every))
+            if len(found) > 1:
+                raise OptionError(f"A table has one protocol; for {column} these have {choice}={' and '.join(found)}.")
+
+
+# What rows of one table may differ in.
+_OF_ONE_ROW = ("changed", "target_class", "seed", "precision", "model", "size", "geometry", "maps")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from torch import Tensor
 
 from suffice.draw import show
 from suffice.errors import OptionError
-from suffice.metrics.metric import all_metrics
+from suffice.metrics.metric import all_metrics, find_metric
 from suffice.metrics.outcome import By, Curves, Outcome
 from suffice.results import Rows, selected, text_column, to_pandas
 from suffice.vision.stream import Skip
@@ -53,8 +54,8 @@ class Scores:
     def __getitem__(self, key: str | Rows) -> Scores:
         """Scores of a metric or a part of one, by name; or of some images, by position, slice, list or mask."""
         if isinstance(key, str):
-            metric = key.partition("/")[0]
-            return replace(self, outcomes={key: self._part(key)}, protocols={key: self.protocols[metric]})
+            metric = self._metric_of(key)
+            return replace(self, outcomes={key: self._part(metric, key)}, protocols={key: self.protocols[metric]})
         index = selected(key, len(self))
         return replace(
             self,
@@ -76,13 +77,13 @@ class Scores:
 
     def _repr_html_(self) -> str:
         cells = [
-            (name + (" ↑" if higher_is_better(name) else " ↓"), f"{o.mean:.4f} ± {o.standard_error:.4f}", len(o))
+            (f"{escape(name)}{_arrow(name)}", f"{o.mean:.4f} ± {o.standard_error:.4f}", int(o.judged.sum()))
             for name, o in self.outcomes.items()
         ]
         rows = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in cells)
-        protocol = next(iter(self.protocols.values())).get("protocol")
+        protocol = escape(str(next(iter(self.protocols.values())).get("protocol")))
         return (
-            f"<table><thead><tr><th>metric</th><th>mean ± standard error</th><th>images</th></tr></thead>"
+            "<table><thead><tr><th>metric</th><th>mean ± standard error</th><th>images</th></tr></thead>"
             f"<tbody>{rows}</tbody></table><p>Protocol <code>{protocol}</code></p>"
         )
 
@@ -194,12 +195,20 @@ class Scores:
         for name, outcome in self._all_outcomes().items():
             tensors[f"{name}|values"] = outcome.values
             constant = None if outcome.curves is None else outcome.curves.constant
-            shapes[name] = {"combination": outcome.combination, "constant": constant}
-            for part in _CURVE_TENSORS if outcome.curves is not None else ():
-                tensors[f"{name}|{part}"] = getattr(outcome.curves, part)
-        about = {"protocols": self.protocols, "names": list(self.names), "ids": list(self.ids), "outcomes": shapes}
+            parts = list(outcome.parts)
+            shapes[name] = {"combination": outcome.combination, "constant": constant, "parts": parts}
+            for own in _CURVE_TENSORS if outcome.curves is not None else ():
+                tensors[f"{name}|{own}"] = getattr(outcome.curves, own)
+        about = {
+            "protocols": self.protocols,
+            "names": list(self.names),
+            "ids": list(self.ids),
+            "skipped": [asdict(skip) for skip in self.skipped],
+            "outcomes": shapes,
+        }
         texts = {key: _as_json(value) for key, value in about.items()}
-        save_file({key: value.detach().cpu().contiguous() for key, value in tensors.items()}, file, texts)
+        # Copies: parts share their positions with the whole, and a file holds each tensor on its own.
+        save_file({key: value.detach().cpu().clone() for key, value in tensors.items()}, file, texts)
         return file
 
     @classmethod
@@ -207,41 +216,47 @@ class Scores:
         """Read what :meth:`save` wrote."""
         if not Path(path).exists():
             raise OptionError(f"There are no scores at {path}.")
-        tensors = load_file(path)
         with safe_open(path, "pt") as opened:
-            about = {key: json.loads(text) for key, text in (opened.metadata() or {}).items()}
+            texts = opened.metadata() or {}
+        if "outcomes" not in texts:
+            raise OptionError(f"{path} holds no scores; suffice.Scores.load reads what Scores.save wrote.")
+        tensors = load_file(path)
+        about = {key: json.loads(text) for key, text in texts.items()}
         shapes = about.pop("outcomes")
+        skipped = [Skip(**skip) for skip in about.pop("skipped")]
 
         def restored(name: str) -> Outcome:
-            parts = [other for other in shapes if other.rpartition("/")[0] == name]
             curve = {part: tensors[f"{name}|{part}"] for part in _CURVE_TENSORS if f"{name}|{part}" in tensors}
             return Outcome(
                 tensors[f"{name}|values"],
                 Curves(**curve, constant=shapes[name]["constant"]) if curve else None,
-                {part.rpartition("/")[2]: restored(part) for part in parts},
+                {part: restored(f"{name}/{part}") for part in shapes[name]["parts"]},
                 shapes[name]["combination"],
             )
 
         whole = {name: restored(name) for name in about["protocols"]}
-        return cls(whole, targets=tensors.get("targets"), **about)
+        return cls(whole, targets=tensors.get("targets"), skipped=skipped, **about)
 
     @property
     def _only(self) -> Outcome:
         return self.outcomes[self.metric]
 
-    def _part(self, column: str) -> Outcome:
+    def _metric_of(self, column: str) -> str:
+        """The metric that a name begins with."""
+        for metric in self.outcomes:
+            if f"{column}/".startswith(f"{metric}/"):
+                return metric
+        raise OptionError(f"There are no scores of {column!r}; there are {', '.join(self.outcomes)}.")
+
+    def _part(self, metric: str, column: str) -> Outcome:
         """The outcome that a name stands for: of a metric, or of a part of it, or of a part of that."""
-        if column in self.outcomes:
-            return self.outcomes[column]
-        metric, *parts = column.split("/")
-        if metric not in self.outcomes:
-            raise OptionError(f"There are no scores of {metric!r}; there are {', '.join(self.outcomes)}.")
-        outcome = self.outcomes[metric]
-        for name in parts:
-            if name not in outcome.parts:
+        outcome, name = self.outcomes[metric], metric
+        while name != column:
+            found = [part for part in outcome.parts if f"{column}/".startswith(f"{name}/{part}/")]
+            if not found:
                 known = ", ".join(outcome.parts) or "none"
-                raise OptionError(f"There is no {column!r}: the parts of {metric} under this protocol are {known}.")
-            outcome = outcome.parts[name]
+                raise OptionError(f"There is no {column!r}: the parts of {name} under this protocol are {known}.")
+            outcome, name = outcome.parts[found[0]], f"{name}/{found[0]}"
         return outcome
 
     def _all_outcomes(self) -> dict[str, Outcome]:
@@ -261,7 +276,15 @@ _CURVE_TENSORS = ("x", "y", "whole", "hidden", "weights")
 def higher_is_better(column: str) -> bool:
     """Which way is better; the deletion that is a part of something is better when it is lower."""
     known = all_metrics()
-    return known[[name for name in column.split("/") if name in known][-1]].higher_is_better
+    names = [name for name in column.split("/") if name in known]
+    return find_metric(names[-1] if names else column).higher_is_better
+
+
+def _arrow(column: str) -> str:
+    """Which way is better, as a sign; nothing for metrics that are not known here."""
+    if not any(name in all_metrics() for name in column.split("/")):
+        return ""
+    return " ↑" if higher_is_better(column) else " ↓"
 
 
 def _as_json(value: Any) -> str:

@@ -10,7 +10,7 @@ import torch
 
 from suffice.attribution import attribute
 from suffice.errors import OptionError
-from suffice.metrics import ScoreTable, measure
+from suffice.metrics import Scores, ScoreTable, measure
 from suffice.metrics.score_table import TableRow
 from tests.attribution.nets import pictures, small_cnn
 
@@ -80,3 +80,71 @@ def test_images_that_a_metric_leaves_out_do_not_count():
     values = {"insertion": torch.tensor([0.5, float("nan"), 0.7])}
     assert TableRow("a", "b", values, 1.0)["insertion"].mean == pytest.approx(0.6)
     assert TableRow("a", "b", values, 1.0)["insertion"].standard_error == pytest.approx(0.1)
+
+
+@pytest.fixture(scope="module")
+def measured():
+    """By method, scores of maps that exist."""
+    net, images = small_cnn(), pictures(3)
+    maps = {name: attribute(net, images, name) for name in ("gradient", "grad-cam")}
+    names = ["insertion", "ins-del", "sparseness"]
+    return {name: measure(net, images, found, names, steps=3) for name, found in maps.items()}
+
+
+def test_a_table_is_made_of_scores_that_exist(measured, tmp_path):
+    table = ScoreTable.of(measured.values())
+    assert [(r.model, r.method) for r in table.rows] == [("small-cnn", "gradient"), ("small-cnn", "grad-cam")]
+    assert table.metrics == ("insertion", "ins-del", "sparseness")
+    assert (table.protocol, table.images) == ("default", 3)
+    for row in table.rows:
+        for name in table.metrics:
+            torch.testing.assert_close(row.values[name], measured[row.method][name].values)
+            assert row[name].mean == pytest.approx(measured[row.method][name].mean)
+    table.write(tmp_path)
+    assert pq.read_table(tmp_path / "scores.parquet").num_rows == 6
+    written = list(csv.DictReader((tmp_path / "scores.csv").open(encoding="utf-8")))
+    assert float(written[1]["insertion_standard_error"]) == pytest.approx(table.rows[1]["insertion"].standard_error)
+
+
+def test_columns_are_metrics_or_parts_of_them(measured):
+    table = ScoreTable.of(measured.values(), ["ins-del/deletion", "insertion"])
+    assert table.headings[2:4] == ["ins-del/deletion ↓", "insertion ↑"]
+    torch.testing.assert_close(
+        table.rows[1].values["ins-del/deletion"], measured["grad-cam"]["ins-del"].parts["deletion"].values
+    )
+    parts = [scores["ins-del/deletion"] for scores in measured.values()]
+    assert ScoreTable.of(parts).metrics == ("ins-del/deletion",)
+    with pytest.raises(OptionError, match="There are no scores of 'deletion'"):
+        ScoreTable.of(measured.values(), ["deletion"])
+
+
+def test_scores_from_a_file_and_from_memory_make_one_table(measured, tmp_path):
+    again = Scores.load(measured["gradient"].save(tmp_path / "scores.safetensors"))
+    table = ScoreTable.of([again, measured["grad-cam"]])
+    assert [row.method for row in table.rows] == ["gradient", "grad-cam"]
+
+
+def test_rows_have_the_names_that_they_are_given(measured):
+    twice = [measured["gradient"], measured["gradient"]]
+    with pytest.raises(OptionError, match="more than one gradient on small-cnn; give a dict"):
+        ScoreTable.of(twice)
+    table = ScoreTable.of(dict(zip(("one", "two"), twice, strict=True)))
+    assert [row.method for row in table.rows] == ["one", "two"]
+    images = pictures(1)
+    bare = measure(small_cnn(), images, torch.rand(1, 8, 8), "sparseness")
+    assert ScoreTable.of([bare]).rows[0].method == "given maps"
+
+
+def test_what_does_not_fit_into_one_table_is_said(measured):
+    net, images = small_cnn(), pictures(3)
+    maps = attribute(net, images, "occlusion", window=16, stride=16)
+    with pytest.raises(OptionError, match="there are none"):
+        ScoreTable.of([])
+    with pytest.raises(OptionError, match="the same images; these scores have 2, 3"):
+        ScoreTable.of([measured["gradient"], measured["grad-cam"][:2]])
+    other = measure(net, images, maps, "insertion", steps=4)
+    with pytest.raises(OptionError, match="for insertion these have steps=3 and 4"):
+        ScoreTable.of([measured["gradient"], other], ["insertion"])
+    rise = measure(net, images, maps, "insertion", "rise", steps=3)
+    with pytest.raises(OptionError, match='for insertion these have protocol="default" and "rise"'):
+        ScoreTable.of([measured["gradient"], rise], ["insertion"])
