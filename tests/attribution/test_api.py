@@ -1,34 +1,36 @@
 """The frame: options, targets, memory, what comes back, and what is refused."""
 
+import functools
+import inspect
 import itertools
-import json
-from types import SimpleNamespace
+import pickle
 
 import pytest
 import torch
+from torchvision.transforms.functional import to_pil_image
 
 import suffice
-from suffice.attribution import Attribution, attribute, find_method, forget_method, given_maps, method
-from suffice.attribution.call import Forwarders, _layout_for_gradients, forwarder_for
+from suffice.attribution import Attribution, attribute, find_method, forget_method, method
 from suffice.errors import OptionError
-from suffice.perturb import Forwarder
+from suffice.perturb import Runner
 from suffice.testing import AnyOf
 from suffice.vision import Classifier
 from tests.attribution.nets import MEAN, STD, pictures, small_cnn
+from tests.attribution.trained import trained
 
 
 @pytest.fixture
 def brightness():
     @method("brightness", reference="nowhere", aliases=("light",))
-    def function(task, *, power: float = 1.0):
+    def function(batch, *, power: float = 1.0):
         """Bright pixels."""
-        return task.pixels.mean(dim=1) ** power
+        return batch.pixels.mean(dim=1) ** power
 
     yield function
     forget_method("brightness")
 
 
-def test_the_room_can_be_called():
+def test_it_is_a_plain_function():
     net, images = small_cnn(), pictures()
     called = suffice.attribute(net, images, "gradient")
     assert isinstance(called, Attribution)
@@ -46,17 +48,19 @@ def test_a_declared_method_is_found_by_name_and_alias_with_its_options(brightnes
     assert found.settings["options"] == {"power": 2.0}
     with pytest.raises(OptionError, match=r"no option 'strength'; its options are power"):
         attribute(net, images, "light", strength=2)
-    for wrong in ("much", True):
-        with pytest.raises(OptionError, match=r"brightness has power=1.0 by default"):
+    for wrong in ("much", True, None):
+        with pytest.raises(OptionError, match=r"power=.*; it can be a number\."):
             attribute(net, images, "light", power=wrong)
-    with pytest.raises(OptionError, match="coverage=False by default; 1 cannot"):
+    with pytest.raises(OptionError, match="coverage=1; it can be True or False"):
         attribute(net, images, "rise", coverage=1)
+    with pytest.raises(OptionError, match="steps=0; it can be a whole number from 1 on"):
+        attribute(net, images, "ig", steps=0)
 
 
 def test_names_cannot_be_taken_twice_and_options_need_defaults(brightness):
-    def positional(task, power=1.0): ...
+    def positional(batch, power=1.0): ...
 
-    def without_default(task, *, power): ...
+    def without_default(batch, *, power): ...
 
     with pytest.raises(OptionError, match="keyword-only"):
         method("other", reference="")(positional)
@@ -104,34 +108,15 @@ def test_the_batch_size_changes_nothing(batch_size):
 
 def test_what_is_not_a_number_does_not_leave():
     @method("broken", reference="nowhere")
-    def function(task):
+    def function(batch):
         """Not a number."""
-        return torch.full((len(task), 2, 2), torch.nan)
+        return torch.full((len(batch), 2, 2), torch.nan)
 
     try:
         with pytest.warns(suffice.SufficeWarning, match="not finite numbers in 3 of 3 images"):
             assert torch.equal(attribute(small_cnn(), pictures(), "broken").maps, torch.zeros(3, 2, 2))
     finally:
         forget_method("broken")
-
-
-def test_running_out_of_memory_means_smaller_batches(brightness):
-    sizes = []
-
-    @method("greedy", reference="nowhere")
-    def function(task):
-        """Fails with more than two inputs at once."""
-        sizes.append(task.forwarder.batch_size)
-        if task.forwarder.batch_size > 2:
-            raise torch.cuda.OutOfMemoryError
-        return task.pixels.mean(dim=1)
-
-    try:
-        with pytest.warns(suffice.SufficeWarning, match="Out of memory"):
-            attribute(small_cnn(), pictures(), "greedy", batch_size=8)
-    finally:
-        forget_method("greedy")
-    assert sizes == [8, 4, 2]
 
 
 @pytest.mark.parametrize(
@@ -145,7 +130,7 @@ def test_running_out_of_memory_means_smaller_batches(brightness):
     ],
 )
 def test_half_precision_is_near_and_leaves_the_model_alone(name, options):
-    net, images = suffice.load("zoo/resnet", device="cpu"), suffice.open_images("scenes:test[:2]")
+    net, images = trained("resnet"), suffice.open_images("scenes:test[:2]")
     before = {key: (value.dtype, value.requires_grad) for key, value in net.module.named_parameters()}
     exact, rough = (attribute(net, images, name, precision=p, **options).maps for p in ("fp32", "bf16"))
     assert rough.dtype == torch.float32
@@ -156,14 +141,14 @@ def test_half_precision_is_near_and_leaves_the_model_alone(name, options):
 
 @pytest.mark.parametrize("name", ["cgw2", "tam", "bt-h", "bt-t", "attention-grad-cam"])
 def test_half_precision_of_transformers_is_near(name):
-    net, images = suffice.load("zoo/deit", device="cpu"), suffice.open_images("scenes:test[:4]")
+    net, images = trained("deit"), suffice.open_images("scenes:test[:2]")
     exact, rough = (attribute(net, images, name, precision=p).maps.flatten(1) for p in ("fp32", "bf16"))
     assert not torch.equal(rough, exact)
     assert torch.nn.functional.cosine_similarity(rough, exact).min() > 0.99
 
 
 def test_relevance_is_not_for_lower_precision():
-    net, images = suffice.load("zoo/deit", device="cpu"), suffice.open_images("scenes:test[:1]")
+    net, images = trained("deit"), suffice.open_images("scenes:test[:1]")
     for name, precision in itertools.product(("cgw1", "partial-lrp"), ("tf32", "bf16", "fp16")):
         with pytest.raises(OptionError, match=f"{name} divides by sums near 0"):
             attribute(net, images, name, precision=precision)
@@ -171,33 +156,19 @@ def test_relevance_is_not_for_lower_precision():
         attribute(net, images, "grad-cam", compile=True)
 
 
-@pytest.mark.parametrize(
-    ("name", "options"), [("integrated-gradients", {"steps": 5}), ("igos++", {"size": 7, "iterations": 3, "steps": 3})]
-)
-def test_compiled_gradients_agree(name, options):
-    net, images = suffice.load("zoo/resnet", device="cpu"), suffice.open_images("scenes:test[:3]")
+@pytest.mark.parametrize("backend", ["inductor", "aot_eager"])
+def test_compiled_gradients_agree(backend, monkeypatch):
+    monkeypatch.setattr(torch, "compile", functools.partial(torch.compile, backend=backend))
+    net, images = small_cnn(), pictures(3)
+    # The whole compiler takes seconds for each function.
+    name, options = {
+        "inductor": ("integrated-gradients", {"steps": 3}),
+        "aot_eager": ("igos++", {"size": 7, "iterations": 2, "steps": 3}),
+    }[backend]
     plain = attribute(net, images, name, batch_size=8, **options).maps
     compiled = attribute(net, images, name, batch_size=8, compile=True, **options).maps
     assert torch.allclose(compiled, plain, rtol=1e-3, atol=1e-3 * float(plain.abs().max()))
     assert not any(parameter.grad is not None for parameter in net.module.parameters())
-
-
-def test_nothing_is_compiled_anew_for_other_numbers_of_images(monkeypatch):
-    shapes = set()
-
-    def noting(function, **_):
-        def run(*given):
-            shapes.add((function.__name__, tuple(getattr(each, "shape", each) for each in given)))
-            return function(*given)
-
-        return run
-
-    monkeypatch.setattr(torch, "compile", noting)
-    net, images = small_cnn(), pictures(5)
-    forwarder = forwarder_for(find_method("igos++"), net, 16, compile=True)
-    for some in (images, images[:2]):
-        attribute(net, some, "igos++", forwarder=forwarder, steps=3, iterations=2, size=8)
-    assert sorted(name for name, _ in shapes) == ["_logits_in_graph", "normal_noise"]  # each with one shape only
 
 
 @pytest.mark.parametrize("name", ["gradient", "occlusion"])
@@ -213,52 +184,94 @@ def test_tf32_is_for_all_methods_and_only_while_they_work(name):
     assert torch.allclose(found, attribute(net, images, name, **options).maps, rtol=1e-2, atol=1e-3)
 
 
-def test_a_forwarder_serves_many_calls():
+def test_a_runner_serves_many_calls():
     net, images = small_cnn(), pictures()
-    forwarder = Forwarder(net, batch_size=3, precision="bf16")
-    shared = [attribute(net, images, "occlusion", window=8, stride=8, forwarder=forwarder).maps for _ in range(2)]
+    runner = Runner(net, batch_size=3, precision="bf16")
+    shared = [attribute(net, images, "occlusion", window=8, stride=8, runner=runner).maps for _ in range(2)]
     alone = attribute(net, images, "occlusion", window=8, stride=8, batch_size=3, precision="bf16").maps
-    assert torch.equal(shared[0], alone)
-    assert torch.equal(shared[1], alone)
-    compiled = Forwarder(net, batch_size=3, compile=True)
-    with pytest.raises(OptionError, match="grad-cam looks inside the model"):
-        attribute(net, images, "grad-cam", forwarder=compiled)
-
-
-def test_forwarders_are_as_fast_as_each_method_allows():
-    ways = Forwarders(small_cnn(), 4, "bf16", compile=True)
-    seen = {name: ways.of(find_method(name)) for name in ("gradient", "rise", "occlusion", "rollout", "tis")}
-    assert seen["rise"] is seen["occlusion"] is ways.fast
-    assert seen["rollout"] is seen["tis"] is ways.uncompiled
-    how = {name: (way.precision, way.compiled, way.batch_size) for name, way in seen.items()}
-    assert how == {
-        "gradient": ("fp32", True, 4), "rise": ("bf16", True, 4), "occlusion": ("bf16", True, 4),
-        "rollout": ("bf16", False, 4), "tis": ("bf16", False, 4),
-    }  # fmt: skip
-    tf32 = Forwarders(small_cnn(), precision="tf32")
-    assert tf32.of(find_method("gradient")).precision == "tf32"
-    assert tf32.of(find_method("cgw1")).precision == tf32.of(find_method("partial-lrp")).precision == "fp32"
-
-
-@pytest.mark.parametrize("order", [("gradient", "cgw1"), ("cgw1", "gradient")])
-def test_methods_that_send_relevance_back_keep_the_layout_of_the_model(order):
-    ways = Forwarders(small_cnn())
-    layouts = {name: ways.of(find_method(name)).channels_last for name in order}
-    assert layouts == {"gradient": True, "cgw1": False}  # on a CPU
+    for found in shared:
+        torch.testing.assert_close(found, alone)
+    relevant = attribute(net, images, "gradient", runner=runner.variant("inside"))
+    torch.testing.assert_close(relevant.maps, attribute(net, images, "gradient", precision="bf16").maps)
 
 
 @pytest.mark.parametrize(
-    ("name", "device", "layout"),
+    ("name", "options", "forwards", "backwards"),
     [
-        ("gradient", "cpu", "inputs"),
-        ("gradient", "cuda", False),
-        ("grad-cam", "cuda", "inputs"),
-        ("cgw1", "cuda", False),
+        ("gradient", {}, 1, 1),
+        ("integrated-gradients", {"steps": 7}, 7, 7),
+        ("integrated-gradients", {"steps": 3, "baseline": "black+gray"}, 6, 6),
+        ("smoothgrad", {"samples": 5}, 5, 5),
+        ("grad-cam", {}, 1, 1),
+        ("score-cam", {}, 1 + 12 + 1, 0),  # the features, every channel, and the whole image
+        ("occlusion", {"window": 16, "stride": 16}, 4 + 1, 0),
+        ("rise", {"masks": 9}, 9 + 1, 0),
+        ("i-gos", {"steps": 4, "iterations": 0}, 1, 0),  # the first loss
+        ("igos++", {"steps": 3, "iterations": 1, "optimizer": "nag", "noise": 0}, 12, 12),
     ],
 )
-def test_on_gpus_only_a_short_way_back_has_channels_last(name, device, layout):
-    net = SimpleNamespace(device=torch.device(device))
-    assert _layout_for_gradients(find_method(name), net, compile=False) == layout
+def test_forwards_and_backwards_are_counted(name, options, forwards, backwards):
+    net, images = small_cnn(), pictures(2)
+    assert net.anatomy  # found once, by a forward of its own
+    runner = Runner(net, batch_size=8)
+    seen = []
+    net.module.register_forward_pre_hook(lambda _, inputs: seen.append(len(inputs[0])))
+    attribute(net, images, name, runner=runner, **options)
+    assert (runner.counters.forwards, runner.counters.backwards) == (2 * forwards, 2 * backwards)
+    if runner.variant(find_method(name).work).module is net.module:
+        assert sum(seen) == 2 * (forwards + 1)  # one more for the prediction, which is not the method's
+
+
+def test_functions_and_methods_pickle():
+    assert pickle.loads(pickle.dumps(suffice.attribute)) is suffice.attribute
+    for found in suffice.attribution.all_methods().values():
+        assert pickle.loads(pickle.dumps(found.function)) is found.function
+
+
+def test_signatures_can_be_completed():
+    parameters = inspect.signature(suffice.attribute).parameters
+    assert list(parameters)[:4] == ["net", "images", "method", "targets"]
+    assert {"seed", "batch_size", "precision", "compile", "runner", "on_error", "on_progress"} <= set(parameters)
+
+
+@pytest.mark.parametrize("on_error", ["raise", "skip"])
+def test_images_that_cannot_be_read(tmp_path, on_error):
+    for number, image in enumerate(pictures(2)):
+        to_pil_image(image).save(tmp_path / f"{number}.png")
+    (tmp_path / "broken.png").write_bytes(b"no picture")
+    net = small_cnn()
+    if on_error == "raise":
+        with pytest.raises(suffice.SufficeError, match=r"broken\.png"):
+            attribute(net, tmp_path, "gradient")
+        return
+    found = attribute(net, tmp_path, "gradient", targets=[3, 0, 1], on_error="skip")
+    assert len(found) == 2
+    assert [s.name for s in found.skipped] == ["broken.png"]
+    assert sorted(found.names) == ["0.png", "1.png"]
+    order = [p.name for p in suffice.open_images(tmp_path)]
+    assert found.targets.tolist() == [[3, 0, 1][order.index(name)] for name in found.names]
+
+
+def test_progress_and_the_device_of_results():
+    net, images = small_cnn(), pictures(5)
+    seen = []
+    found = attribute(net, images, "gradient", batch_size=2, on_progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1] == (5, 5)
+    assert seen == sorted(seen)
+    assert found.maps.device == images.device
+
+
+def test_baselines_given_one_an_image_follow_their_images():
+    net, images, black = small_cnn(), pictures(5), torch.zeros(5, 3, 32, 32)
+    mixed = black.clone()
+    mixed[3] = 1.0
+    options = {"steps": 3, "batch_size": 2}
+    plain = attribute(net, images, "integrated-gradients", baseline=black, **options).maps
+    found = attribute(net, images, "integrated-gradients", baseline=mixed, **options).maps
+    differs = (found - plain).flatten(1).abs().amax(dim=1) > 1e-5
+    assert differs.tolist() == [False, False, False, True, False]
+    with pytest.raises(OptionError, match="2 baseline images were given for 5 images"):
+        attribute(net, images, "integrated-gradients", baseline=black[:2], **options)
 
 
 def test_a_model_without_gradients_is_refused():
@@ -272,39 +285,6 @@ def test_a_model_without_gradients_is_refused():
     cut = Classifier(Cut(), size=32, mean=net.mean, std=net.std, score=net.score)
     with pytest.raises(OptionError, match="no gradient"):
         attribute(cut, oracle.image(32), "gradient")
-
-
-def test_results_survive_a_file(tmp_path):
-    found = attribute(small_cnn(), pictures(), "grad-cam")
-    path = found.save(tmp_path / "deep" / "maps")
-    again = Attribution.load(tmp_path / "deep" / "maps")
-    assert path.name == "maps.safetensors"
-    assert torch.equal(again.maps, found.maps)
-    assert torch.equal(again.targets, found.targets)
-    assert again.settings == json.loads(json.dumps(found.settings))
-    assert list(again.names) == list(found.names)
-    with pytest.raises(OptionError, match="no maps at"):
-        Attribution.load(tmp_path / "other")
-
-
-def test_enlarging_and_showing():
-    net, images = small_cnn(), pictures()
-    found = attribute(net, images, "grad-cam")
-    assert found.maps.shape == (3, 8, 8)
-    assert found.enlarged().shape == (3, 32, 32)
-    assert found.enlarged((4, 4), "nearest").shape == (3, 4, 4)
-    assert found.show(images).size == (3 * 32 + 2 * 4, 32)
-    assert found.show().getpixel((0, 0)) is not None
-    with pytest.raises(OptionError, match="2 images were given for 3 maps"):
-        found.show(images[:2])
-
-
-def test_given_maps():
-    mine = given_maps(torch.rand(2, 7, 7), torch.tensor([3, 5]), method="mine")
-    assert mine.enlarged(14).shape == (2, 14, 14)
-    assert mine.confidences.isnan().all()
-    with pytest.raises(OptionError, match="Expected maps"):
-        given_maps(torch.rand(2, 7, 7), torch.tensor([3]))
 
 
 def test_installed_packages_are_looked_through_once(monkeypatch):

@@ -1,5 +1,7 @@
 """The zoo's trained transformers, and scenes that they were not trained on, for tests of methods."""
 
+import functools
+
 import torch
 
 import suffice
@@ -8,12 +10,25 @@ import suffice
 TRAINED = {"deit": [0], "deit-distilled": [0, 1]}
 
 
+@functools.cache
 def trained(name, dtype=torch.float32):
+    """A network of the zoo, loaded once for all tests: none may change it."""
     net = suffice.load(f"zoo/{name}", device="cpu")
-    net.module.to(dtype)
+    net.module.to(dtype).eval()
+    assert net.anatomy  # found once
     return net
 
 
+@functools.cache
+def untrained(name):
+    """An architecture of the zoo with random weights, made once for all tests: none may change it."""
+    torch.manual_seed(0)
+    net = suffice.load(f"zoo/{name}", pretrained=False, device="cpu")
+    net.module.eval()
+    return net
+
+
+@functools.cache
 def scenes():
     """Eight images and a class of each: in turn one that the scene does not show, and the one it shows."""
     images = suffice.open_images("scenes:test[:8]")
