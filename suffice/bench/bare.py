@@ -6,15 +6,13 @@ import math
 import statistics
 import time
 from collections.abc import Callable
-from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
 
 from suffice.perturb import Runner
 
-# Compiling takes long, and several timings of one run ask for the same.
-_compiled: WeakKeyDictionary[Runner, Callable[[Tensor], object]] = WeakKeyDictionary()
+SECONDS = 1.0  # a GPU is faster for a moment than it can be for long
 
 
 class BareModel:
@@ -39,14 +37,12 @@ class BareModel:
         if runner.channels_last and not runner.contiguous_only:
             inputs = inputs.contiguous(memory_format=torch.channels_last)
         self.inputs = inputs
-        if runner not in _compiled:
-            module = runner.module
+        module = runner.module
 
-            def forward(inputs: Tensor) -> object:
-                return module(inputs)
+        def forward(inputs: Tensor) -> object:
+            return module(inputs)
 
-            _compiled[runner] = runner.fused(forward)
-        self._forward = _compiled[runner]
+        self._forward = runner.fused(forward)
 
     @torch.no_grad()
     def run(self, forwards: int = 1) -> None:
@@ -59,22 +55,33 @@ class BareModel:
         """Time of so many forwards of the batch."""
         return seconds_of(lambda: self.run(forwards), self.runner.device)
 
+    def forwards_per_second(self, *, seconds: float = SECONDS, rounds: int = 3) -> float:
+        """Measure how many inputs per second the module takes.
 
-def bare_forwards_per_second(runner: Runner, *, seconds: float = 1.0, rounds: int = 3) -> float:
-    """Measure how many inputs per second the module itself takes, and nothing else.
+        Args:
+            seconds: Shortest time of a timing.
+            rounds: Timings, after some forwards to warm up; the median counts.
+
+        Returns:
+            Inputs per second.
+        """
+        self.run()
+        batches = max(1, math.ceil(seconds / min(self.seconds() for _ in range(3))))
+        return batches * len(self.inputs) / statistics.median(self.seconds(batches) for _ in range(rounds))
+
+
+def bare_forwards_per_second(runner: Runner, *, seconds: float = SECONDS, rounds: int = 3) -> float:
+    """Measure how many inputs per second the module of a runner takes by itself.
 
     Args:
         runner: Says which module, in which batch size, precision, layout and compilation.
-        seconds: Shortest time of a timing: a GPU is faster for a moment than it can be for long.
-        rounds: Timings, after some forwards to warm up; the median counts.
+        seconds: As in :meth:`BareModel.forwards_per_second`.
+        rounds: Likewise.
 
     Returns:
         Inputs per second.
     """
-    bare = BareModel(runner)
-    bare.run()
-    batches = max(1, math.ceil(seconds / min(bare.seconds() for _ in range(3))))
-    return batches * len(bare.inputs) / statistics.median(bare.seconds(batches) for _ in range(rounds))
+    return BareModel(runner).forwards_per_second(seconds=seconds, rounds=rounds)
 
 
 def seconds_of(work: Callable[[], object], device: torch.device) -> float:

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from suffice.bench.bare import bare_forwards_per_second
+from suffice.bench.bare import BareModel
 from suffice.bench.one_at_a_time import OneAtATime, search_one_at_a_time
 from suffice.evidence import EvidenceStream, Settings
 from suffice.evidence.writer import TableWriter
@@ -71,7 +71,8 @@ def benchmark_evidence(
     settings = settings or Settings()
     opened = open_images(images)
     runner = Runner(net, batch_size=batch_size, precision=precision, compile=compile)
-    bare = bare_forwards_per_second(runner)  # also compiles and warms up
+    model = BareModel(runner)
+    bare = model.forwards_per_second()  # also compiles and warms up
     list(EvidenceStream(net, opened[:1], None, settings.changed(max_size=1), runner, images_at_once=images_at_once))
 
     work = EvidenceStream(net, opened, None, settings, runner, images_at_once=images_at_once)
@@ -82,8 +83,7 @@ def benchmark_evidence(
     count = writer.rows
     seconds = time.perf_counter() - started
     counters = work.counters
-    after = bare_forwards_per_second(runner)
-    bare = (bare + after) / 2  # before and after: a machine that slows down troubles both
+    bare = (bare + model.forwards_per_second()) / 2  # before and after: a machine that slows down troubles both
 
     twin = None
     if twin_images:

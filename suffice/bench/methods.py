@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from suffice.attribution import explain, find_method
-from suffice.bench.bare import bare_forwards_per_second, seconds_of
+from suffice.bench.bare import BareModel, seconds_of
 from suffice.bench.peers import Work, peers
 from suffice.perturb import Batch, Runner
 from suffice.perturb.runner import Precision
@@ -87,7 +87,7 @@ def benchmark_methods(
     runner = Runner(net, batch_size=batch_size, precision=precision, compile=compile)
     ids = [str(number) for number in range(len(pixels))]
     batch = Batch(net, pixels, targets, ids, 0, runner)
-    bare = bare_forwards_per_second(runner)
+    bare = BareModel(runner).forwards_per_second()
     for name in names:
         method = find_method(name)
         chosen = {**SAME_WORK.get(method.name, {}), **(options or {}).get(method.name, {})}

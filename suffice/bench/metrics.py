@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from suffice.bench.bare import bare_forwards_per_second
+from suffice.bench.bare import BareModel
 from suffice.metrics import Protocol, measure
 from suffice.perturb import Runner
 from suffice.perturb.runner import Precision
@@ -61,23 +61,16 @@ def benchmark_metrics(
 
     Returns:
         The timing.
-
-    Example:
-        >>> from suffice.testing import AnyOf
-        >>> from suffice import open_images
-        >>> oracle = AnyOf([(5,)], grid=4)
-        >>> timing = benchmark_metrics(oracle.classifier(32), open_images(oracle.image(32)), steps=8)
-        >>> timing.images, round(timing.forwards)  # nine points each way; their ends are the same two images
-        (1, 16)
     """
     runner = Runner(net, batch_size=batch_size, precision=precision, compile=compile)
     maps = uniform_noise(torch.arange(len(images)), torch.zeros(len(images), dtype=torch.long), net.size)
-    bare = bare_forwards_per_second(runner)  # also compiles and warms up
+    model = BareModel(runner)
+    bare = model.forwards_per_second()  # also compiles and warms up
     measure(net, images[:1], maps[:1], list(metrics), protocol, runner=runner, **options)
     before = runner.counters.forwards
     started = time.perf_counter()
     measure(net, images, maps, list(metrics), protocol, runner=runner, **options)
     seconds, forwards = time.perf_counter() - started, runner.counters.forwards - before
-    bare = (bare + bare_forwards_per_second(runner)) / 2
+    bare = (bare + model.forwards_per_second()) / 2
     count = len(images)
     return MetricTiming(count, forwards / count, count / seconds, bare, forwards / seconds / bare)

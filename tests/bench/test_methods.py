@@ -1,79 +1,61 @@
 """The benchmark of methods counts what it should and knows its peers."""
 
 import pytest
-import torch
 
-from suffice.attribution import attribute, find_method
-from suffice.attribution.benchmark import benchmark_methods, counting
-from suffice.attribution.peers import Work, peers
+from suffice.bench import benchmark_methods
 from tests.attribution.nets import pictures, small_cnn
 
 NET = small_cnn()
+# Options, forwards and backwards for each image.
+COUNTS = {
+    "gradient": ({}, 1, 1),
+    "integrated-gradients": ({"steps": 7}, 7, 7),
+    "smoothgrad": ({"samples": 3}, 3, 3),
+    "grad-cam": ({}, 1, 1),
+    "score-cam": ({}, 1 + 12 + 1, 0),  # the features, every channel, and the whole image
+    "occlusion": ({"window": 16, "stride": 16}, 4 + 1, 0),
+    "rise": ({"masks": 9}, 9 + 1, 0),
+    "vit-cx": ({"masks": "all", "impact": "plain"}, 1 + 12 + 1, 0),
+}
 
 
-@pytest.mark.parametrize(
-    ("name", "options", "forwards", "backwards"),
-    [
-        ("gradient", {}, 1, 1),
-        ("integrated-gradients", {"steps": 7}, 7, 7),
-        ("grad-cam", {}, 1, 1),
-        ("score-cam", {}, 1 + 12 + 1, 0),  # the features, every channel, and the whole image
-        ("occlusion", {"window": 16, "stride": 16}, 4 + 1, 0),
-        ("rise", {"masks": 9}, 9 + 1, 0),
-    ],
-)
-def test_passes_are_counted(name, options, forwards, backwards):
-    images = pictures(2)
-    assert NET.anatomy  # found once, by a forward of its own
-    with counting(NET.module) as passes:
-        attribute(NET, images, name, **options)
-    assert passes == {"forwards": 2 * (forwards + 1), "backwards": 2 * backwards}  # one more for the prediction
-    assert not NET.module._forward_hooks
+@pytest.fixture(scope="module")
+def timings():
+    from suffice.bench import BareModel
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(BareModel.forwards_per_second.__kwdefaults__, "seconds", 0.001)
+        options = {name: given for name, (given, _, _) in COUNTS.items()}
+        return {t.method: t for t in benchmark_methods(NET, list(COUNTS), pictures(2), rounds=1, options=options)}
 
 
-def test_timings_have_peers_where_there_are_some():
-    options = {"integrated-gradients": {"steps": 3}, "smoothgrad": {"samples": 3}, "rise": {"masks": 5}}
-    names = ["gradient", "integrated-gradients", "smoothgrad", "occlusion", "rise", "vit-cx"]
-    options["occlusion"] = {"window": 16, "stride": 16}
-    found = list(benchmark_methods(NET, names, torch.rand(2, 3, 32, 32), rounds=1, options=options))
-    assert [t.method for t in found] == names
-    assert [t.peer for t in found] == ["captum"] * 4 + ["one image at a time", None]
-    assert all(t.images_per_second > 0 for t in found)
-    assert all(t.speed_up > 0 for t in found[:5])
-    assert found[-1].speed_up is None
-    assert [t.efficiency is None for t in found] == [True, True, True, False, False, False]
+def test_one_timing_a_method_in_their_order(timings):
+    assert list(timings) == list(COUNTS)
+    assert all(t.images_per_second > 0 for t in timings.values())
 
 
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        ("gradient", {"reduction": "max-abs"}),
-        ("integrated-gradients", {"steps": 4}),
-        ("occlusion", {"window": 16, "stride": 16}),
-        ("grad-cam", {"positive": False}),
-        ("grad-cam++", {"positive": False}),
-        ("score-cam", {}),
-        ("rise", {"masks": 9}),
-    ],
-)
-def test_peers_do_the_same_work(name, options):
-    """As many inputs go through the model as in ours, but for the predictions that both make."""
-    images, targets = pictures(2), torch.tensor([0, 1])
-    chosen = {**find_method(name).options, **options}
-    calls = peers(name, Work(NET, NET.normalize(images), targets, 32, chosen))
-    assert calls
-    with counting(NET.module) as ours:
-        attribute(NET, images, name, targets, **options)
-    for package, call in calls.items():
-        with counting(NET.module) as theirs:
-            call()
-        assert abs(ours["forwards"] - theirs["forwards"]) <= 3 * len(images), package
-        assert ours["backwards"] <= theirs["backwards"] + len(images), package
+@pytest.mark.parametrize("name", COUNTS)
+def test_passes_are_counted(timings, name):
+    _, forwards, backwards = COUNTS[name]
+    assert (timings[name].forwards, timings[name].backwards) == (forwards, backwards)
 
 
-def test_the_published_loop_of_rise_finds_what_ours_finds():
-    images, targets = pictures(2), torch.tensor([0, 1])
-    chosen = {**find_method("rise").options, "masks": 20}
-    found = peers("rise", Work(NET, NET.normalize(images), targets, 8, chosen))["one image at a time"]()
-    ours = attribute(NET, images, "rise", targets, masks=20).maps
-    assert torch.allclose(found, ours, rtol=1e-4, atol=1e-6)
+def test_efficiency_is_that_of_forwards_alone(timings):
+    without = {"score-cam", "occlusion", "rise", "vit-cx"}
+    assert {name for name, t in timings.items() if t.efficiency is not None} == without
+    assert all(timings[name].efficiency > 0 for name in without)
+
+
+def test_timings_have_peers_where_there_are_some(timings):
+    assert timings["rise"].peer == "one image at a time"
+    assert timings["rise"].speed_up > 0
+    assert timings["vit-cx"].peer is None
+    assert timings["vit-cx"].speed_up is None
+
+
+def test_precision_is_the_one_that_the_method_really_has():
+    import suffice
+
+    net = suffice.load("zoo/deit", device="cpu", pretrained=False)
+    found = benchmark_methods(net, ["cgw1", "raw-attention"], pictures(1, 56), rounds=1, precision="bf16")
+    assert {t.method: t.precision for t in found} == {"cgw1": "fp32", "raw-attention": "bf16"}

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from suffice.cli.app import app
 from suffice.errors import OptionError
-from tests.cli.test_commands import run
+from tests.cli.command import run
 
 MODEL = ("--model", "zoo/deit", "--random-weights", "--device", "cpu")
 
