@@ -18,7 +18,7 @@ def found_sets(evidence):
     return sorted(m.cells for m in evidence.mses)
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(SEEDS)
 def test_monotone_formulas_have_their_prime_implicants(seeds):
     oracles = [formula(seed, monotone=True) for seed in seeds]
@@ -27,7 +27,7 @@ def test_monotone_formulas_have_their_prime_implicants(seeds):
     assert [found_sets(e) for e in search_bank(oracles, beam_width=WIDE, minimal="subset")] == truth
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(SEEDS)
 def test_any_formula_subset_minimal(seeds):
     oracles = [formula(seed) for seed in seeds]
@@ -36,7 +36,7 @@ def test_any_formula_subset_minimal(seeds):
     assert all(m.certified for e in found for m in e.mses)
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(SEEDS, st.sampled_from([1, 2, 5, WIDE]), st.sampled_from(["all", "beam"]), st.sampled_from([None, 0, 2]))
 def test_any_formula_equals_the_literal_twin(seeds, width, passing, max_mses):
     oracles = [formula(seed) for seed in seeds]
