@@ -2,49 +2,130 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from suffice.draw import document, tag, text
-from suffice.metrics.outcome import Curves
+from suffice.draw import document, shortened, tag, text
+from suffice.draw.palettes import FAINT, HAIRLINE, INK, QUIET
+from suffice.metrics.outcome import Curves, Outcome
 
-WIDTH, HEIGHT, LEFT, TOP, GAP = 420.0, 260.0, 46.0, 34.0, 40.0
-# Blue and orange first: distinct for everyone.
-COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
-AXIS, MUTED = "#9aa0a6", "#5f6368"
+# Okabe and Ito's colors, told apart with any color vision.
+COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999999")
+DASHES = (None, "7 4", "2 3")  # a ninth curve has the color of the first and another line
+WIDTH, HEIGHT = 440.0, 280.0
+LEFT, TOP, BELOW = 52.0, 58.0, 52.0
+BESIDE, LABELS, ENTRY = 30.0, 188.0, 38.0  # from the curves to their names; room for these; height of one
+SLACK = 0.02  # a band may stand out by so much before there is another tick for it
+STEPS = (0.05, 0.1, 0.2, 0.25, 0.5, 1.0)  # between ticks, times a power of ten
 
 
-def curve_figure(curves: Mapping[str, Curves]) -> str:
+@dataclass(frozen=True)
+class _Frame:
+    """Where numbers are in the picture."""
+
+    low: float
+    high: float
+    step: float
+
+    @classmethod
+    def around(cls, values: Sequence[float]) -> _Frame:
+        """From 0 to 1, or as far as the values go, with four ticks or more."""
+        low, high = min([-SLACK, *values]) + SLACK, max([1.0 + SLACK, *values]) - SLACK
+        power = 10 ** math.floor(math.log10(high - low))
+        step = max(s * power for s in STEPS if (high - low) / (s * power) >= 4)
+        return cls(math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step, step)
+
+    @property
+    def ticks(self) -> list[float]:
+        return [self.low + i * self.step for i in range(round((self.high - self.low) / self.step) + 1)]
+
+    def across(self, share: float) -> float:
+        return LEFT + share * WIDTH
+
+    def down(self, value: float) -> float:
+        return TOP + HEIGHT * (self.high - value) / (self.high - self.low)
+
+
+def curve_figure(
+    outcomes: Mapping[str, Outcome], *, across: str = "share that was moved", up: str = "score of the class"
+) -> str:
     """Mean curves over images, with one standard error to both sides.
 
     Args:
-        curves: By name.
+        outcomes: By name; those without curves are left out.
+        across: What the positions of the curves are.
+        up: What their heights are.
 
     Returns:
-        An SVG document.
+        An SVG document; the name and the value of each curve are beside it.
     """
+    curves = {name: outcome.curves for name, outcome in outcomes.items() if outcome.curves is not None}
+    bands = {name: _band(curve) for name, curve in curves.items()}
+    frame = _Frame.around([edge for band in bands.values() for _, low, _, high in band for edge in (low, high)])
+    parts = _axes(frame, across, up)
+    for row, (name, band) in enumerate(bands.items()):
+        parts += [*_curve(frame, band, row), *_entry(name, outcomes[name], row)]
+    images = max((len(curve.y) for curve in curves.values()), default=0)
+    heading = f"Mean over {images} images, with one standard error to both sides" if images != 1 else "One image"
+    parts.append(text(LEFT, 24, heading, 13, INK, font_weight=600))
+    title = f"{', '.join(curves)}: mean of {up} over {images} image{'' if images == 1 else 's'}"
+    height = max(TOP + HEIGHT + BELOW, TOP + len(curves) * ENTRY)
+    return document(LEFT + WIDTH + BESIDE + LABELS, height, *parts, title=title)
+
+
+def _band(curve: Curves) -> list[tuple[float, float, float, float]]:
+    """Position, lower edge, mean and upper edge at all points where some image is judged."""
+    errors = curve.standard_error.nan_to_num(0.0).tolist()
+    points = zip(curve.x.tolist(), curve.mean.tolist(), errors, strict=True)
+    return [(x, mean - error, mean, mean + error) for x, mean, error in points if not math.isnan(mean)]
+
+
+def _axes(frame: _Frame, across: str, up: str) -> list[str]:
     right, bottom = LEFT + WIDTH, TOP + HEIGHT
-    parts = []
-    for level in (0.0, 0.25, 0.5, 0.75, 1.0):
-        y = bottom - level * HEIGHT
-        parts.append(tag("line", x1=LEFT, x2=right, y1=y, y2=y, stroke=AXIS, stroke_width=0.5, opacity=0.5))
-        parts.append(text(LEFT - 8, y + 4, f"{level:g}", 11, MUTED, text_anchor="end"))
-        parts.append(text(LEFT + level * WIDTH, bottom + 18, f"{level:.0%}", 11, MUTED, text_anchor="middle"))
-    for number, (name, curve) in enumerate(curves.items()):
-        color = COLORS[number % len(COLORS)]
-        mean, error = curve.mean.tolist(), curve.standard_error.nan_to_num(0.0).tolist()
-        across = [LEFT + float(x) * WIDTH for x in curve.x]
-        upper = [(x, bottom - (m + e) * HEIGHT) for x, m, e in zip(across, mean, error, strict=True)]
-        lower = [(x, bottom - (m - e) * HEIGHT) for x, m, e in zip(across, mean, error, strict=True)]
-        middle = [(x, bottom - m * HEIGHT) for x, m in zip(across, mean, strict=True)]
-        parts.append(tag("polygon", points=_points([*upper, *reversed(lower)]), fill=color, opacity=0.18))
-        parts.append(tag("polyline", points=_points(middle), fill="none", stroke=color, stroke_width=2))
-        parts.append(tag("rect", x=LEFT + number * 120, y=11, width=12, height=12, fill=color, rx=2))
-        parts.append(text(LEFT + number * 120 + 18, 21, name, 12))
-    parts.append(text((LEFT + right) / 2, bottom + 36, "share that was moved", 11, MUTED, text_anchor="middle"))
-    images = max(len(curve.y) for curve in curves.values())
-    title = f"Mean of {', '.join(curves)} over {images} image{'s' if images > 1 else ''}, ± one standard error"
-    return document(right + 24, bottom + GAP + 4, *parts, title=title)
+    parts = [text(LEFT, TOP - 13, up, 11, FAINT)]
+    for tick in frame.ticks:
+        y = frame.down(tick)
+        at_zero = abs(tick) < frame.step / 2
+        parts.append(tag("line", x1=LEFT, x2=right, y1=y, y2=y, stroke=FAINT if at_zero else HAIRLINE, stroke_width=1))
+        parts.append(text(LEFT - 9, y + 4, f"{0.0 if at_zero else tick:g}", 11, QUIET, text_anchor="end"))
+    for share in (0.0, 0.25, 0.5, 0.75, 1.0):
+        x = frame.across(share)
+        parts.append(tag("line", x1=x, x2=x, y1=bottom, y2=bottom + 4, stroke=FAINT, stroke_width=1))
+        parts.append(text(x, bottom + 18, f"{share:.0%}", 11, QUIET, text_anchor="middle"))
+    parts.append(text((LEFT + right) / 2, bottom + 38, across, 11, FAINT, text_anchor="middle"))
+    return parts
 
 
-def _points(positions: list[tuple[float, float]]) -> str:
+def _curve(frame: _Frame, band: Sequence[tuple[float, float, float, float]], row: int) -> list[str]:
+    """The band of standard errors, and the mean over it."""
+    if not band:
+        return []
+    upper = [(frame.across(x), frame.down(high)) for x, _, _, high in band]
+    lower = [(frame.across(x), frame.down(low)) for x, low, _, _ in band]
+    mean = [(frame.across(x), frame.down(m)) for x, _, m, _ in band]
+    return [
+        tag("polygon", points=_points([*upper, *reversed(lower)]), fill=COLORS[row % len(COLORS)], opacity=0.13),
+        tag("polyline", points=_points(mean), fill="none", stroke_linejoin="round", **_stroke(row)),
+    ]
+
+
+def _entry(name: str, outcome: Outcome, row: int) -> list[str]:
+    """Line, name and value of a curve, beside the curves."""
+    x, y = LEFT + WIDTH + BESIDE, TOP + 4 + row * ENTRY
+    error = outcome.standard_error
+    value = f"{outcome.mean:.3f}" + ("" if math.isnan(error) else f" ± {error:.3f}")
+    return [
+        tag("line", x1=x, x2=x + 18, y1=y - 4, y2=y - 4, **_stroke(row)),
+        text(x + 27, y, shortened(name, 12, LABELS - 35), 12, INK, font_weight=600),
+        text(x + 27, y + 15, value if outcome.judged.any() else "no image judged", 11, QUIET),
+    ]
+
+
+def _stroke(row: int) -> dict[str, object]:
+    dash = DASHES[row // len(COLORS) % len(DASHES)]
+    return {"stroke": COLORS[row % len(COLORS)], "stroke_width": 2.2, "stroke_dasharray": dash}
+
+
+def _points(positions: Sequence[tuple[float, float]]) -> str:
     return " ".join(f"{x:.1f},{y:.1f}" for x, y in positions)

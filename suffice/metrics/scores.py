@@ -163,11 +163,18 @@ class Scores:
         """Show the mean curves with their standard errors, or else the numbers."""
         from suffice.metrics.curve_figure import curve_figure
 
-        curves = {name: outcome.curves for name, outcome in self.outcomes.items() if outcome.curves is not None}
-        if curves:
-            show(curve_figure(curves))
-        else:
+        drawn: dict[str, Outcome] = {}
+        for name, outcome in self.outcomes.items():  # a difference of curves is shown as these two
+            parts = {f"{name}/{part}": inner for part, inner in outcome.parts.items()}
+            drawn |= parts if outcome.curves is None else {name: outcome}
+        if not drawn:
             show(self._repr_html_(), "html")
+            return
+        choices = [self.protocols[self._metric_of(name)] for name in drawn]
+        across = "information" if all("shares" in one for one in choices) else "pixels or cells that were moved"
+        kinds = sorted({f"{one.get('value', 'score')} of the class" for one in choices}, reverse=True)
+        normalized = ", normalized" if any(one["normalize"] for one in choices) else ""
+        show(curve_figure(drawn, across=f"share of the {across}", up=" or ".join(kinds) + normalized))
 
     def to_arrow(self) -> pyarrow.Table:
         """One row an image: ``image``, ``image_id``, ``index``, ``target``, one column a metric and a part of one."""

@@ -246,7 +246,16 @@ def test_curves_are_shown(scores, opened):
     assert opened[0].endswith(".svg")
     drawing = ElementTree.parse(opened[0].removeprefix("file://")).getroot()
     assert drawing.tag.endswith("svg")
-    assert any(part.tag.endswith("polyline") for part in drawing.iter())
+    words = [part.text for part in drawing.iter() if part.tag.endswith("text")]
+    assert {"insertion", "score of the class", "share of the pixels or cells that were moved"} <= set(words)
+
+
+def test_a_difference_is_shown_as_its_two_curves(scores, opened):
+    scores["ins-del"].normalized("image").show()
+    words = Path(opened[0].removeprefix("file://")).read_text(encoding="utf-8")
+    assert "ins-del/insertion" in words
+    assert "ins-del/deletion" in words
+    assert "score of the class, normalized" in words
 
 
 def test_numbers_are_shown_where_there_are_no_curves(scores, opened):

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from suffice.draw import overlay
 from suffice.errors import MissingExtra
+from suffice.metrics.curve_figure import COLORS
 from suffice.metrics.sanity.report import LIMIT, SanityReport
 from suffice.perturb import enlarge
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Okabe and Ito's colors, told apart with any color vision; markers tell lines apart in gray.
-COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999999")
-MARKERS = "osD^vPX*"
+MARKERS = "osD^vPX*"  # tell lines apart in gray
 INK, QUIET, HAIRLINE = "#1f2933", "#6d7988", "#d8dee5"
 TITLES = {
     "spearman": "Spearman's rank correlation",
