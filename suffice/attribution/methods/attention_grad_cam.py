@@ -16,7 +16,7 @@ from suffice.perturb.batch import Batch, Output
     needs=("gradients", "attention", "class token"),
 )
 def attention_grad_cam(batch: Batch, *, layer: int = -1, positive: bool = True, output: Output = "logit") -> Tensor:
-    """Attention of the class token to the patches, each head weighted by its mean gradient there.
+    """Attention of the class token in one block, heads weighted by their gradients.
 
     Not to be confused with ``grad-cam``, which weights the channels of tokens. Where the head reads a distillation
     token as well, each of both tokens has its own weights, and the mean of both is taken before clipping.

@@ -38,7 +38,7 @@ def bt_h(
     baseline: Baseline = "mean",
     output: Output = "logit",
 ) -> Tensor:
-    """Attention carried through the blocks, heads weighted by importance, times integrated gradients at the end.
+    """Attention through the blocks with heads weighted by importance, times integrated gradients.
 
     A head's importance in a block is the mean magnitude of Aᵀ·G, attention times its gradient, as a share of that of
     all heads. Where the model's head reads a distillation token as well as the class token, the map is the mean of
@@ -76,7 +76,7 @@ def bt_t(
     baseline: Baseline = "mean",
     output: Output = "logit",
 ) -> Tensor:
-    """Attention carried through the blocks, tokens weighted by what they bring, times integrated gradients at the end.
+    """Attention through the blocks with tokens weighted by their values, times integrated gradients.
 
     What a token brings to a block's attention is the length of its values, after the output projection and without its
     bias, relative to the length of the token as it enters the block. Heads are averaged. Where the model's head reads a

@@ -22,7 +22,7 @@ from suffice.perturb.batch import Batch
     incompatible=why_unknown,
 )
 def cgw1(batch: Batch, *, start_layer: int = 0, row_normalized: bool = False) -> Tensor:
-    """Relevance of attention times its gradient, positive part, multiplied through the blocks.
+    """Attention relevance times gradient, multiplied through the blocks (transformer attribution).
 
     Each block has a matrix: the identity, for what skips the attention, plus the mean over heads of the positive part
     of relevance times gradient. The map is the row of the token that the head reads in the product of all matrices;

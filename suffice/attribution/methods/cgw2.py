@@ -21,7 +21,7 @@ from suffice.perturb.batch import Batch, Output
 def cgw2(
     batch: Batch, *, start_layer: int = 0, clip: Literal["heads", "mean"] = "heads", output: Output = "logit"
 ) -> Tensor:
-    """How much of each patch reaches the class token through attention that speaks for the class.
+    """Attention times gradient, multiplied through the blocks (generic attention explainability).
 
     Each block contributes I + Ā, where Ā is the mean over heads of attention times its gradient, clipped at 0. The map
     is the row of the class token in the product of all. Where the head reads a distillation token as well, it is the

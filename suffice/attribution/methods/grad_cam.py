@@ -17,7 +17,7 @@ from suffice.vision.anatomy import record
     needs=("gradients", "feature maps"),
 )
 def grad_cam(batch: Batch, *, layer: str | None = None, positive: bool = True, output: Output = "logit") -> Tensor:
-    """Feature maps, each weighted by its mean gradient.
+    """Feature maps weighted by their mean gradients.
 
     Args:
         batch: The images.
@@ -29,7 +29,7 @@ def grad_cam(batch: Batch, *, layer: str | None = None, positive: bool = True, o
     Returns:
         [B, h, w] at the resolution of the layer.
     """
-    maps, gradients = _maps_and_slopes(batch, layer, output)
+    maps, gradients = _maps_and_gradients(batch, layer, output)
     return _weighted(maps, gradients.mean(dim=(2, 3)), positive)
 
 
@@ -42,7 +42,7 @@ def grad_cam(batch: Batch, *, layer: str | None = None, positive: bool = True, o
 def grad_cam_plus_plus(
     batch: Batch, *, layer: str | None = None, positive: bool = True, output: Output = "logit"
 ) -> Tensor:
-    """Feature maps, weighted by their positive gradients, each place with a weight of its own.
+    """Feature maps weighted by their positive gradients, each position with a weight of its own.
 
     The weights of places are those of the exponential of the output, whose higher derivatives are powers of the
     gradient.
@@ -56,7 +56,7 @@ def grad_cam_plus_plus(
     Returns:
         [B, h, w] at the resolution of the layer.
     """
-    maps, gradients = _maps_and_slopes(batch, layer, output)
+    maps, gradients = _maps_and_gradients(batch, layer, output)
     # The square of the gradient cancels. What is left needs no small number against division by zero, which would
     # decide everything where gradients are small.
     denominator = 2 + maps.sum(dim=(2, 3), keepdim=True) * gradients
@@ -64,11 +64,11 @@ def grad_cam_plus_plus(
     return _weighted(maps, weights, positive)
 
 
-def _maps_and_slopes(batch: Batch, layer: str | None, output: Output) -> tuple[Tensor, Tensor]:
+def _maps_and_gradients(batch: Batch, layer: str | None, output: Output) -> tuple[Tensor, Tensor]:
     """Feature maps of a layer and the gradients there, [B, C, h, w] each."""
     anatomy = batch.net.anatomy
     name = layer or anatomy.target_layer
-    # The graph starts at the layer, so the way back ends there.
+    # The graph starts at the layer, so the backward pass ends there.
     with record(batch.runner.module, activations=[name], gradients=True) as seen:
         gradients = seen.gradients(batch.outputs(batch.inputs, output))
     found = (seen.activations[name].detach(), gradients.activations[name])

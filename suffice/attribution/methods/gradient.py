@@ -24,7 +24,7 @@ def gradient(
     times: Literal["nothing", "input"] = "nothing",
     output: Output = "logit",
 ) -> Tensor:
-    """How fast the class changes with each pixel.
+    """Gradient of the class score with respect to the pixels (saliency map).
 
     Args:
         batch: The images.

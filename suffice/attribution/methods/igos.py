@@ -70,7 +70,7 @@ def i_gos(
     optimizer: Optimizer = "line-search",
     search_loss: SearchLoss = "plain",
 ) -> Tensor:
-    """The smallest, smoothest deletion that makes the class fade, optimized by integrated gradients.
+    """Smallest, smoothest mask whose deletion lowers the score, optimized by integrated gradients.
 
     Options mean what they mean for :func:`igos_plus_plus`. The variation is the plain one, the line search compares
     plain scores as published, and the code published with iGOS++ runs I-GOS with ``step_size=1000`` and
@@ -99,7 +99,7 @@ def igos_plus(
     search_loss: SearchLoss = "integrated",
     btv: Edges = "gray",
 ) -> Tensor:
-    """One mask whose deletion makes the class fade and whose insertion brings it out.
+    """One mask optimized for deletion and insertion by integrated gradients.
 
     Options mean what they mean for :func:`igos_plus_plus`.
 
@@ -127,7 +127,7 @@ def igos_plus_plus(
     search_loss: SearchLoss = "integrated",
     btv: Edges = "gray",
 ) -> Tensor:
-    """A mask whose deletion makes the class fade times one whose insertion brings it out.
+    """A deletion mask times an insertion mask, optimized together by integrated gradients.
 
     The defaults are those that the published command line names. Its driver exchanges two of them, so its own runs
     have ``steps=15, iterations=20``; add ``btv="asymmetric"`` to follow it in all but the noise, which it draws anew

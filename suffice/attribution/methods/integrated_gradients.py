@@ -31,7 +31,7 @@ def integrated_gradients(
     reduction: Reduction = "sum",
     output: Output = "logit",
 ) -> Tensor:
-    """What each pixel adds on the straight way from a baseline to the image.
+    """Gradients integrated on the straight line from a baseline to the image.
 
     The numbers of one image add up to the model's output on it minus that on the baseline, the better the more steps.
 

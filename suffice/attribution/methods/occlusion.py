@@ -19,7 +19,7 @@ from suffice.perturb.batch import Batch, Output
 def occlusion(
     batch: Batch, *, window: Count = 32, stride: Count = 16, baseline: Baseline = "gray", output: Output = "score"
 ) -> Tensor:
-    """How much of the class is lost when a sliding window hides a place.
+    """Drop of the score when a sliding window hides part of the image.
 
     Args:
         batch: The images.

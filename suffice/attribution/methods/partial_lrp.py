@@ -24,7 +24,7 @@ RULES = {"separate": Rules(shared=False, rescaled=False), "cgw1": Rules()}
     incompatible=why_unknown,
 )
 def partial_lrp(batch: Batch, *, rules: RuleSet = "separate", gradient_weighted: bool = False) -> Tensor:
-    """Relevance of the attention that the class token pays in the last block.
+    """Relevance (LRP) of the class token's attention in the last block.
 
     The positive part, in the mean over heads, of the row of the token that the head reads; where it reads two, as in
     DeiT distilled, the mean of their rows. One forward, and the last block once more; relevance is followed for those

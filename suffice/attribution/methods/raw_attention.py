@@ -16,7 +16,7 @@ from suffice.perturb.batch import Batch
     needs=("attention", "class token"),
 )
 def raw_attention(batch: Batch, *, layer: int = -1, heads: Heads = "mean") -> Tensor:
-    """How much the class token attends to each patch, in one block.
+    """Attention of the class token to the patches in one block.
 
     Does not depend on the class explained. Where the head reads a distillation token as well, the mean of both.
 

@@ -25,7 +25,7 @@ def rise(
     coverage: bool = False,
     output: Output = "score",
 ) -> Tensor:
-    """What the model says of randomly masked images, on average where a pixel is seen.
+    """Mean score of randomly masked images in which a pixel is visible.
 
     Args:
         batch: The images; all see the same masks, which depend on the seed alone.

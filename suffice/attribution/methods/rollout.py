@@ -32,7 +32,7 @@ def rollout(
     heads: Heads = "mean",
     discard: Annotated[float, Range(0, 1, below=True)] | None = None,
 ) -> Tensor:
-    """How much of each patch reaches the class token if attention mixes tokens block by block.
+    """Attention multiplied through the blocks (attention rollout).
 
     Does not depend on the class explained. Three readings are in circulation; with A the attention of a block and I the
     identity, which stands for the way around it, they multiply

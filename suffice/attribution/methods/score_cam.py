@@ -30,7 +30,7 @@ def score_cam(
     baseline: Baseline = "mean",
     enlargement: Enlargement = "bilinear",
 ) -> Tensor:
-    """Feature maps, each weighted by what the model says of the image seen through it.
+    """Feature maps weighted by the score of the image masked by each of them.
 
     Three formulas go by this name. All show the image through each channel of the layer, enlarged and stretched to
     [0, 1], over the baseline; constant channels count for nothing.

@@ -30,7 +30,7 @@ def smoothgrad(
     reduction: Reduction = "max-abs",
     output: Output = "logit",
 ) -> Tensor:
-    """The gradient, averaged over noisy copies of the image.
+    """Gradient averaged over noisy copies of the image.
 
     Args:
         batch: The images.

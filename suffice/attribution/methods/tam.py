@@ -30,7 +30,7 @@ def tam(
     baseline: Baseline = "mean",
     output: Output = "logit",
 ) -> Tensor:
-    """How much of each patch reaches the class token, weighted by integrated gradients at the last attention.
+    """Attention as a Markov chain through the blocks, weighted by integrated gradients.
 
     The class token's attention in the last block is carried back, s ← s + s·A with A the mean attention over heads of
     each earlier block. It is multiplied by the gradients at the last attention, averaged over scaled images, clipped at
@@ -38,7 +38,7 @@ def tam(
 
     Args:
         batch: The images.
-        start_layer: Block where the way back ends, from 0. Default: 4, as published; in models of fewer than 12 blocks
+        start_layer: First block, from 0. Default: 4, as published; in models of fewer than 12 blocks
             at the same share of the depth. 0 is what other comparisons use.
         steps: Scaled images, of which the first is the baseline and the last the image.
         baseline: From where images are scaled; ``"mean"`` is zero after normalization, as published.

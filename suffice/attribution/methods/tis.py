@@ -41,7 +41,7 @@ def tis(
     baseline: Baseline = "noise",
     iterations: Count = 100,
 ) -> Tensor:
-    """What the model says of sets of tokens that its own features group together, on average where a token is kept.
+    """Mean score of token subsets, sampled by clustering activations, in which a token is kept.
 
     The channels of all block outputs, as maps over the tokens, are clustered by k-means; each centroid keeps the
     tokens where it is highest. Equal sets are asked about once and count as often as they occur.

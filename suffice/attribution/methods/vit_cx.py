@@ -49,7 +49,7 @@ def vit_cx(
     sigma: Amount = 0.1,
     random_masks: Count = 5000,
 ) -> Tensor:
-    """Clusters of feature maps as masks, weighted by what the model says of the image seen through each.
+    """Masks of clustered feature maps, weighted by their causal impact on the score.
 
     Channels of one layer, enlarged bilinearly to the image and stretched to [0, 1], are masks; similar ones become
     one. Constant channels count for nothing. The defaults are the paper's; the authors' code is

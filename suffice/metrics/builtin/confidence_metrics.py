@@ -26,7 +26,7 @@ def adp(
     enlargement: Enlargement = "bilinear",
     scale: float = 1.0,
 ) -> Outcome:
-    """Which share of the score is lost when the image is seen through its map; a rise counts as no loss.
+    """Average drop: share of the score that is lost when the image is masked by its map.
 
     Args:
         given: The images and their maps.
@@ -52,7 +52,7 @@ def pic(
     enlargement: Enlargement = "bilinear",
     scale: float = 1.0,
 ) -> Outcome:
-    """Whether the score rises when the image is seen through its map; options as for :func:`adp`."""
+    """Increase in confidence: whether the score rises when the image is masked by its map; options as in ``adp``."""
     seen = _score_through_map(given, mask, baseline, enlargement)
     return Outcome(scale * (seen > given.whole.score).float())
 

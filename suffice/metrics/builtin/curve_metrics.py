@@ -24,37 +24,37 @@ _curve = partial(metric, bounds=(0, 1), needs=("maps", "model"))
 
 @_curve("insertion", higher_is_better=True, reference=RISE, choices=CurveChoices())
 def insertion(given: MapBatch, choices: CurveChoices) -> Outcome:
-    """How soon the class appears when the most important pixels are shown first."""
+    """Area under the score while the most important pixels are inserted."""
     return trace(given, choices, "insert")
 
 
 @_curve("deletion", higher_is_better=False, reference=RISE, choices=CurveChoices())
 def deletion(given: MapBatch, choices: CurveChoices) -> Outcome:
-    """How soon the class is lost when the most important pixels are hidden first."""
+    """Area under the score while the most important pixels are deleted."""
     return trace(given, choices, "remove")
 
 
 @_curve("morf", higher_is_better=False, reference=SAMEK, choices=REGIONS)
 def morf(given: MapBatch, choices: CurveChoices) -> Outcome:
-    """What is left of the class on average while the most relevant regions are hidden first."""
+    """Mean score while the most relevant regions are removed first."""
     return trace(given, choices, "remove")
 
 
 @_curve("lerf", higher_is_better=True, reference=SAMEK, choices=REGIONS)
 def lerf(given: MapBatch, choices: CurveChoices) -> Outcome:
-    """What is left of the class on average while the least relevant regions are hidden first."""
+    """Mean score while the least relevant regions are removed first."""
     return trace(given, choices, "remove least")
 
 
 @_curve("pos", higher_is_better=False, reference=CHEFER, choices=TENTHS)
 def pos(given: MapBatch, choices: CurveChoices) -> Outcome:
-    """How often the class still wins while the most important 10 to 90 % of the pixels are hidden."""
+    """Accuracy while the most important 10 to 90 % of the pixels are removed (positive perturbation)."""
     return trace(given, choices, "remove")
 
 
 @_curve("neg", higher_is_better=True, reference=CHEFER, choices=TENTHS)
 def neg(given: MapBatch, choices: CurveChoices) -> Outcome:
-    """How often the class still wins while the least important 10 to 90 % of the pixels are hidden."""
+    """Accuracy while the least important 10 to 90 % of the pixels are removed (negative perturbation)."""
     return trace(given, choices, "remove least")
 
 

@@ -21,11 +21,11 @@ _curve = partial(
 
 @_curve("aic")
 def aic(given: MapBatch, choices: InformationChoices) -> Outcome:
-    """How little information from the most important pixels is enough for the class to win."""
+    """Accuracy information curve: accuracy against the information that the most important pixels bring back."""
     return information_curves(given, choices, "accuracy")
 
 
 @_curve("sic")
 def sic(given: MapBatch, choices: InformationChoices) -> Outcome:
-    """How little information from the most important pixels brings the score back."""
+    """Softmax information curve: score against the information that the most important pixels bring back."""
     return information_curves(given, choices, "score")

@@ -25,7 +25,7 @@ from suffice.perturb.masks import Enlargement
 def pointing_game(
     given: MapBatch, *, tolerance: Amount = 0.0, largest: float | None = None, enlargement: Enlargement = "bilinear"
 ) -> Outcome:
-    """Whether the highest pixel of the map lies in a box.
+    """Whether the highest pixel of the map lies in a box of the object.
 
     Args:
         given: The images, maps and boxes. Of several highest pixels, the first from left to right and top to bottom
@@ -61,7 +61,7 @@ def energy_pointing_game(
     largest: float | None = None,
     enlargement: Enlargement = "bilinear",
 ) -> Outcome:
-    """Which share of the map lies in the boxes.
+    """Share of the map that lies in the boxes of the object.
 
     Args:
         given: The images, maps and boxes.
@@ -95,7 +95,7 @@ def localization(
     overlap: float | None = 0.5,
     enlargement: Enlargement = "bilinear",
 ) -> Outcome:
-    """Whether a box around the largest bright part of the map overlaps an object's box enough.
+    """Whether a box around the brightest part of the map overlaps an object's box enough.
 
     Args:
         given: The images, maps and boxes.

@@ -36,7 +36,7 @@ def sensitivity_max(
     space: Literal["pixels", "normalized"] = "pixels",
     method: Explain | None = None,
 ) -> Outcome:
-    """How much the map changes at most under small random changes of the image, relative to its own size.
+    """Largest change of the map under small random changes of the image, relative to its size.
 
     Args:
         given: The images, and the attribution by the method in question.

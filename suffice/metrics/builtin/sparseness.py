@@ -19,7 +19,7 @@ from suffice.metrics.outcome import Outcome
     reference="Chalasani et al., Concise Explanations of Neural Networks using Adversarial Training, ICML 2020",
 )
 def sparseness(given: MapBatch, *, values: Literal["absolute", "shifted"] = "absolute") -> Outcome:
-    """How unequally the map is spread over its own pixels: the Gini index.
+    """Gini index of the map: how unequally it is spread.
 
     Args:
         given: The maps.
