@@ -94,21 +94,21 @@ def count_subexplanations(
     """
     total = count if count is not None else (int(mse_images.max()) + 1 if len(mse_images) else 1)
     known = Memory(limit=1 << 62)
-    keys, place = distinct(images, grid.as_words(regions))
+    keys, number_of = distinct(images, grid.as_words(regions))
     values = torch.empty(len(keys.hash), 1)
-    values[place, 0] = ratios.float()
+    values[number_of, 0] = ratios.float()
     known.store(keys, values)
 
     largest = int(grid.count(mses).max()) if len(mses) else 0
     # Below n cells lie fewer than e·n! paths.
     fits = math.lgamma(largest + 1) + 1 + math.log(max(len(mses), 1)) < math.log(2**63)
     number = np.int64 if fits else object
-    levels = np.array(sorted(thresholds, reverse=True), dtype=np.float32)
-    tallies = {name: np.zeros((total, len(levels) + 1), dtype=number) for name in COUNTINGS}
+    limits = np.array(sorted(thresholds, reverse=True), dtype=np.float32)
+    tallies = {name: np.zeros((total, len(limits) + 1), dtype=number) for name in COUNTINGS}
     depth_sums, depth_counts = np.zeros((total, largest + 1)), np.zeros((total, largest + 1), dtype=np.int64)
 
     def tally(name: Counting, image: Tensor, ratio: Tensor, paths: np.ndarray | int = 1) -> None:
-        reached = (ratio.numpy()[:, None] >= levels).sum(axis=1)  # the number of thresholds
+        reached = (ratio.numpy()[:, None] >= limits).sum(axis=1)  # the number of thresholds
         np.add.at(tallies[name], (image.numpy(), reached), paths)
 
     root, region = torch.arange(len(mses)), mses
@@ -157,9 +157,9 @@ def count_subexplanations(
 
 def _ratios(known: Memory, grid: Grid, image: Tensor, region: Tensor) -> tuple[Tensor, Tensor]:
     """The ratio of each region [K] and whether it was evaluated [K]."""
-    keys, place = distinct(image, grid.as_words(region))
-    found, values = known.look_up(keys)
-    return values[place, 0], found[place]
+    keys, number_of = distinct(image, grid.as_words(region))
+    evaluated, values = known.look_up(keys)
+    return values[number_of, 0], evaluated[number_of]
 
 
 def _summed(numbers: np.ndarray, group: Tensor, count: int) -> np.ndarray:

@@ -101,7 +101,7 @@ def sentences(found: Sequence[Visit], level: float = 0.7) -> list[str]:
     """
     by_name = {visit.name: visit for visit in found}
     contrasts = [c for c in CONTRASTS if c[1] in by_name and c[2] in by_name]
-    said = []
+    lines = []
     for what, changed, plain in contrasts:
         ratio = _compared(by_name[changed], by_name[plain], level)
         how_many = "fewer" if ratio.ratio < 1 else "more"
@@ -110,13 +110,13 @@ def sentences(found: Sequence[Visit], level: float = 0.7) -> list[str]:
             if ratio.p * len(contrasts) < 0.05
             else f"no difference between these two can be told from chance at ≥ {level:.0%}"
         )
-        said.append(f"{what[0].upper()}{what[1:]}: {seen}: {ratio}.")
+        lines.append(f"{what[0].upper()}{what[1:]}: {seen}: {ratio}.")
     fewest, most = (extreme(found, key=lambda v: v.statistics["mses"].mean) for extreme in (min, max))
-    said.append(
+    lines.append(
         f"{most.name} has the most alternative ways to decide ({most.statistics['mses'].mean:.1f} MSEs an image), "
         f"{fewest.name} the fewest ({fewest.statistics['mses'].mean:.1f})."
     )
-    return said
+    return lines
 
 
 def write_table(found: Sequence[Visit], path: Path) -> None:

@@ -3,15 +3,17 @@
 import gc
 import inspect
 import pickle
+import warnings
 from dataclasses import fields
 
 import pytest
 import torch
 
 from suffice.bench.one_at_a_time import OneAtATime, search_one_at_a_time
-from suffice.errors import OptionError
+from suffice.errors import OptionError, SufficeWarning
 from suffice.evidence import EvidenceStream, Settings, find_evidence, preset
 from suffice.perturb import Runner
+from suffice.testing import CHECKS
 from suffice.vision import Classifier, open_images
 
 
@@ -70,6 +72,21 @@ def test_the_search_equals_the_literal_twin_on_a_network(net, together):
     for image, evidence in zip(blobs(40)[:5], together, strict=False):
         twin = search_one_at_a_time(OneAtATime(net, image, choices), choices)
         assert [frozenset(m.cells) for m in evidence.mses] == twin
+
+
+@pytest.mark.parametrize("search", ["paper", "sag"])
+def test_a_model_that_runs_out_of_memory_finds_the_same(net, search):
+    def run(net, images):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SufficeWarning)  # that batches are smaller now
+            found = find_evidence(net, images, baseline="black", max_size=5, search=search, batch_size=64)
+        assert any(e.mses for e in found)
+        facts = [
+            (e.confidence, e.baseline_confidence, e.questions, e.levels, len(e.mses), e.ratios.sum()) for e in found
+        ]
+        return torch.tensor(facts)
+
+    CHECKS["memory"](run, net, blobs(3))
 
 
 def test_evidence_keeps_a_small_picture_of_what_the_model_saw(net, together):
