@@ -14,7 +14,7 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pkgutil import iter_modules
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 from suffice.errors import OptionError
 
@@ -65,20 +65,6 @@ def _entry_points(group: str) -> tuple[EntryPoint, ...]:
     return tuple(entry_points(group=group))  # looking for them takes long
 
 
-@cache
-def import_all(package: str, group: str) -> None:
-    """Import all modules of a package, and what others declare by entry points, once: looking for them takes long.
-
-    Args:
-        package: Its full name.
-        group: Of the entry points.
-    """
-    for module in iter_modules(import_module(package).__path__, f"{package}."):
-        import_module(module.name)
-    for entry in _entry_points(group):
-        entry.load()
-
-
 def did_you_mean(name: str, known: Iterable[str], prefix: str = "") -> str:
     """The sentence of an error that suggests names close to one that is not known; empty where none is close.
 
@@ -120,3 +106,70 @@ def keyword_options(function: Callable[..., Any], name: str) -> dict[str, Any]:
     if len(options) < len(parameters) or inspect.Parameter.empty in options.values():
         raise OptionError(f"The options of {name} must be keyword-only and have defaults.")
     return options
+
+
+class Declared(Protocol):
+    """What a registry holds: a function with the facts about it."""
+
+    @property
+    def name(self) -> str:
+        """What users write."""
+        ...
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        """What it does."""
+        ...
+
+
+Item = TypeVar("Item", bound=Declared)
+
+
+class Registry(Generic[Item]):
+    """Things of one kind that declare themselves when their module is imported.
+
+    Args:
+        kind: What one of them is called, for errors.
+        package: Where ours lie; all its modules are imported when first needed.
+        group: Of the entry points by which others are found.
+    """
+
+    def __init__(self, kind: str, package: str, group: str) -> None:
+        self.kind, self.package, self.group = kind, package, group
+        self._items: dict[str, Item] = {}
+        self._aliases: dict[str, str] = {}
+        self._complete = False
+
+    def add(self, item: Item, aliases: Iterable[str] = ()) -> None:
+        """Declare one; a name that another module has taken is an error."""
+        for key in (item.name, *aliases):
+            taken = self._items.get(self._aliases.get(key, key))
+            if taken is not None and taken.function.__module__ != item.function.__module__:
+                raise OptionError(f"There is already a {self.kind} {key!r}; choose another name.")
+        self._items[item.name] = item
+        self._aliases.update(dict.fromkeys(aliases, item.name))
+
+    def forget(self, name: str) -> None:
+        """Take one off the list."""
+        del self._items[name]
+        self._aliases = {alias: own for alias, own in self._aliases.items() if own != name}
+
+    def all(self) -> dict[str, Item]:
+        """All of them by name."""
+        if not self._complete:
+            self._complete = True  # first, as modules may look for others while they are imported
+            for module in iter_modules(import_module(self.package).__path__, f"{self.package}."):
+                import_module(module.name)
+            for entry in _entry_points(self.group):
+                entry.load()
+        return dict(sorted(self._items.items()))
+
+    def find(self, name: str | Item) -> Item:
+        """One by its name or an alias, or as it is; an unknown name is an error that suggests close ones."""
+        if not isinstance(name, str):
+            return name
+        known = self.all()
+        found = known.get(self._aliases.get(name, name))
+        if found is None:
+            raise unknown(self.kind, name, known, self._aliases)
+        return found

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from torch import Tensor
 
-from suffice.errors import AnatomyError, OptionError
+from suffice.errors import AnatomyError
 from suffice.options import check_options
-from suffice.plugins import import_all, keyword_options, matching, unknown
+from suffice.plugins import Registry, keyword_options, matching
 
 if TYPE_CHECKING:
     from suffice.perturb.runner import Work
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 Need = Literal["gradients", "feature maps", "tokens", "attention", "class token", "relevance"]
 Function = TypeVar("Function", bound=Callable[..., Tensor])
 
-_methods: dict[str, Method] = {}
-_aliases: dict[str, str] = {}
+_registry: Registry[Method] = Registry("method", "suffice.attribution.methods", "suffice.methods")
 
 
 @dataclass(frozen=True)
@@ -122,14 +121,9 @@ def method(
     """
 
     def declare(function: Function) -> Function:
-        for key in (name, *aliases):
-            taken = _methods.get(_aliases.get(key, key))
-            if taken is not None and taken.function.__module__ != function.__module__:
-                raise OptionError(f"There is already a method {key!r}; choose another name.")
         about = (inspect.getdoc(function) or "").partition("\n")[0]
         options = MappingProxyType(keyword_options(function, name))
-        _methods[name] = Method(name, function, about, reference, needs, options, aliases, incompatible, cost)
-        _aliases.update(dict.fromkeys(aliases, name))
+        _registry.add(Method(name, function, about, reference, needs, options, aliases, incompatible, cost), aliases)
         return function
 
     return declare
@@ -137,8 +131,7 @@ def method(
 
 def forget_method(name: str) -> None:
     """Take a method off the list."""
-    for alias in _methods.pop(name).aliases:
-        del _aliases[alias]
+    _registry.forget(name)
 
 
 def all_methods() -> dict[str, Method]:
@@ -148,8 +141,7 @@ def all_methods() -> dict[str, Method]:
         >>> all_methods()["integrated-gradients"].needs
         ('gradients',)
     """
-    import_all("suffice.attribution.methods", "suffice.methods")
-    return dict(sorted(_methods.items()))
+    return _registry.all()
 
 
 def list_methods(pattern: str = "*", net: Classifier | None = None) -> list[str]:
@@ -169,10 +161,4 @@ def list_methods(pattern: str = "*", net: Classifier | None = None) -> list[str]
 
 def find_method(name: str | Method) -> Method:
     """A method by its name or an alias; an unknown name is an error that suggests close ones."""
-    if isinstance(name, Method):
-        return name
-    known = all_methods()
-    found = known.get(_aliases.get(name, name))
-    if found is None:
-        raise unknown("method", name, known, _aliases)
-    return found
+    return _registry.find(name)

@@ -8,16 +8,15 @@ from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
 from typing import Any, Literal, TypeVar
 
-from suffice.errors import OptionError
 from suffice.metrics.map_batch import MapBatch
 from suffice.metrics.outcome import Outcome
 from suffice.options import check_options
-from suffice.plugins import import_all, keyword_options, matching, unknown
+from suffice.plugins import Registry, keyword_options, matching
 
 Need = Literal["maps", "model", "boxes", "method"]
 Function = TypeVar("Function", bound=Callable[..., Outcome])
 
-_metrics: dict[str, Metric] = {}
+_registry: Registry[Metric] = Registry("metric", "suffice.metrics.builtin", "suffice.metrics")
 
 
 @dataclass(frozen=True)
@@ -101,14 +100,11 @@ def metric(
             def called(given: MapBatch, **changes: Any) -> Outcome:
                 return function(given, replace(choices, **changes))
 
-        taken = _metrics.get(name)
-        if taken is not None and inspect.unwrap(taken.function).__module__ != function.__module__:
-            raise OptionError(f"There is already a metric {name!r}; choose another name.")
         about = (inspect.getdoc(function) or "").partition("\n")[0]
         called.__module__ = function.__module__
         kind = None if choices is None else type(choices)
         known = MappingProxyType(options)
-        _metrics[name] = Metric(name, about, reference, higher_is_better, bounds, needs, known, called, kind)
+        _registry.add(Metric(name, about, reference, higher_is_better, bounds, needs, known, called, kind))
         return function
 
     return declare
@@ -116,7 +112,7 @@ def metric(
 
 def forget_metric(name: str) -> None:
     """Take a metric off the list."""
-    del _metrics[name]
+    _registry.forget(name)
 
 
 def all_metrics() -> dict[str, Metric]:
@@ -126,8 +122,7 @@ def all_metrics() -> dict[str, Metric]:
         >>> all_metrics()["deletion"].higher_is_better
         False
     """
-    import_all("suffice.metrics.builtin", "suffice.metrics")
-    return dict(sorted(_metrics.items()))
+    return _registry.all()
 
 
 def list_metrics(pattern: str = "*") -> list[str]:
@@ -140,9 +135,6 @@ def list_metrics(pattern: str = "*") -> list[str]:
     return matching(all_metrics(), pattern)
 
 
-def find_metric(name: str) -> Metric:
+def find_metric(name: str | Metric) -> Metric:
     """A metric by its name; an unknown name is an error that suggests close ones."""
-    known = all_metrics()
-    if name not in known:
-        raise unknown("metric", name, known)
-    return known[name]
+    return _registry.find(name)
