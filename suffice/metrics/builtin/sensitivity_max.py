@@ -44,7 +44,7 @@ def sensitivity_max(
         radius: Each pixel changes by at most this, and stays between black and white.
         space: Whether the radius is in ``"pixels"`` or in ``"normalized"`` units.
         method: ``method(net, pixels, targets)``, from images [B, 3, H, W] to maps [B, h, w], for maps that were not
-            made by :func:`suffice.attribute`.
+            made by :func:`suffice.attribute`; called with as many images as fit.
 
     Returns:
         Values [B].
@@ -71,7 +71,13 @@ def sensitivity_max(
 def _explainer(given: MapBatch, function: Explain | None) -> Callable[[Tensor], Tensor]:
     """From changed images to their maps, everything else as it was."""
     if function is not None:
-        return lambda pixels: function(given.batch.net, pixels, given.batch.targets).float()
+        batch, runner = given.batch, given.batch.runner.variant("gradients")
+
+        def by_function(pixels: Tensor) -> Tensor:
+            parts = runner.run(len(batch), lambda rows: function(batch.net, pixels[rows], batch.targets[rows]))
+            return torch.cat(list(parts)).float()
+
+        return by_function
     settings = {} if given.attribution is None else given.attribution.settings
     if given.attribution is None or not {"method", "options", "seed"} <= settings.keys():
         raise OptionError(

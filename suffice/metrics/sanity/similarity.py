@@ -27,12 +27,12 @@ def spearman(first: Tensor, second: Tensor) -> Tensor:
 
     Example:
         >>> ramp = torch.arange(6.0).view(1, 2, 3)
-        >>> spearman(ramp, ramp.exp()), spearman(ramp, -ramp)
-        (tensor([1.], dtype=torch.float64), tensor([-1.], dtype=torch.float64))
+        >>> torch.cat([spearman(ramp, ramp.exp()), spearman(ramp, -ramp)]).round(decimals=6)
+        tensor([ 1., -1.], dtype=torch.float64)
     """
     a, b = (_centered_ranks(maps) for maps in (first, second))
     product = (a * b).sum(dim=1)
-    size = a.square().sum(dim=1).sqrt() * b.square().sum(dim=1).sqrt()
+    size = (a.square().sum(dim=1) * b.square().sum(dim=1)).sqrt()  # of a map with itself no rounding is left
     both_constant = (constant(first) & constant(second)).double()
     return torch.where(size > 0, product / size.clamp(min=0.1), both_constant).clamp(-1, 1)  # an order has at least 0.5
 

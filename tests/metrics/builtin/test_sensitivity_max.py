@@ -7,6 +7,7 @@ from captum.metrics import sensitivity_max as captum_sensitivity
 from suffice.attribution import attribute
 from suffice.errors import OptionError
 from suffice.metrics import measure
+from suffice.testing import CHECKS
 from suffice.vision import open_images
 from suffice.vision.identity import image_seed
 from suffice.vision.noise import uniform_noise
@@ -44,6 +45,20 @@ def test_nothing_changes_where_nothing_is_changed(method):
     assert still.values.tolist() == pytest.approx([0, 0, 0], abs=1e-5)
     moved = measure(net, images, found, "sensitivity-max", samples=2, batch_size=2)
     assert moved.values.min() > 1e-4
+
+
+def test_a_function_gets_as_many_images_as_fit():
+    def gradient(net, pixels, targets):
+        with torch.enable_grad():
+            leaf = pixels.detach().requires_grad_()
+            score = net(leaf).gather(1, targets[:, None]).sum()
+            return torch.autograd.grad(score, leaf)[0].sum(dim=1)
+
+    def run(net, images):
+        maps = torch.cat([gradient(net, image[None], torch.tensor([1])) for image in images])
+        return measure(net, images, maps, "sensitivity-max", targets=1, samples=2, method=gradient).values
+
+    CHECKS["memory"](run, small_cnn(), pictures(3))
 
 
 def test_sensitivity_of_maps_made_elsewhere():
