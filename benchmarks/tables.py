@@ -86,13 +86,13 @@ def make_table(name: str, plan: Plan, settings: Settings, out: Path, maps: Maps 
                 done[net.name, label] = row
 
         def finished(row: TableRow) -> None:
-            entry, place = entries[row.method], (row.model, row.method)  # noqa: B023
+            entry, pair = entries[row.method], (row.model, row.method)  # noqa: B023
             row = replace(row, seconds=maps.seconds / len(images))  # noqa: B023
             if plan.facts is not None:
                 row = replace(row, facts=plan.facts(net, images, entry))  # noqa: B023
             maps.seconds = 0.0
-            done[place] = row
-            rows.add(keys[place], row, made_by(settings))
+            done[pair] = row
+            rows.add(keys[pair], row, made_by(settings))
             print(f"{time.strftime('%X')} {title}: {row.model}, {row.method}", file=sys.stderr, flush=True)
             write(name, plan, protocol, {k: keys[k] for k in keys if k in done}, done, settings, folder)
 
@@ -190,7 +190,7 @@ def write(
     folder: Path,
 ) -> ScoreTable:
     """The table as it is so far, and what it depends on."""
-    table = ScoreTable(tuple(done[place] for place in keys), plan.metrics, protocol.name, settings.images)
+    table = ScoreTable(tuple(done[pair] for pair in keys), plan.metrics, protocol.name, settings.images)
     table = table if plan.order is None else table.ordered(plan.order)
     table.write(folder)
     made = made_by(settings)
@@ -204,7 +204,7 @@ def write(
         "images": table.images,
         "protocol": table.protocol,
         "made": made,
-        "rows": [{**key, "seconds_per_image": done[place].seconds, **done[place].facts} for place, key in keys.items()],
+        "rows": [{**key, "seconds_per_image": done[pair].seconds, **done[pair].facts} for pair, key in keys.items()],
     }
     (folder / "facts.json").write_text(json.dumps(facts, indent=1), encoding="utf-8")
     return table

@@ -125,8 +125,8 @@ def _published_rise(work: Work) -> Call:
     def loop() -> Tensor:
         maps = []
         for image, target in zip(work.inputs, work.targets.tolist(), strict=True):
-            said = torch.cat([net.scores(net.logits(part[:, None] * image)) for part in masks.split(work.batch_size)])
-            maps.append((said.T @ masks.flatten(1))[target] / count / share)
+            scores = torch.cat([net.scores(net.logits(part[:, None] * image)) for part in masks.split(work.batch_size)])
+            maps.append((scores.T @ masks.flatten(1))[target] / count / share)
         return torch.stack(maps).view(-1, height, width)
 
     return loop

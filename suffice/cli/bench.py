@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -12,17 +11,18 @@ from suffice.cli import output
 from suffice.cli.options import (
     AsJson,
     Checkpoint,
+    Compile,
     Device,
+    ImageFiles,
     MethodOptions,
     ModelName,
+    ModelPrecision,
     Precision,
     RandomWeights,
     chosen_methods,
+    images_of,
     load_model,
 )
-
-if TYPE_CHECKING:
-    from suffice.vision import Images
 
 app = typer.Typer(help="Measure speed on this machine, as ratios against the bare model.", no_args_is_help=True)
 
@@ -71,8 +71,8 @@ def probe(
     model: ModelName = "timm/vit_tiny_patch16_224",
     images: Annotated[int, typer.Option(min=1, help="Images that the questions are about.")] = 4,
     batch: Annotated[int, typer.Option(min=1, help="Masked images per forward.")] = 32,
-    precision: Annotated[Precision, typer.Option(help="Precision of the model.")] = Precision.fp32,
-    compile: Annotated[bool, typer.Option("--compile", help="Compile the model with torch.compile.")] = False,
+    precision: ModelPrecision = Precision.fp32,
+    compile: Compile = False,
     batches: Annotated[int, typer.Option(min=1, help="Forwards per timing.")] = 4,
     rounds: Annotated[int, typer.Option(min=1, help="Timings of each kind; the median counts.")] = 5,
     checkpoint: Checkpoint = None,
@@ -116,13 +116,13 @@ def probe(
 
 @app.command("evidence", epilog=EVIDENCE_EXAMPLES)
 def evidence(
-    photos: Annotated[list[Path], typer.Argument(help="Image files, folders, or CSV/JSONL lists.")],
+    photos: ImageFiles,
     model: ModelName = "timm/vit_tiny_patch16_224",
     images: Annotated[int, typer.Option(min=1, help="Use the first so many images.")] = 8,
     at_once: Annotated[int | None, typer.Option(min=1, help="Images searched side by side.")] = None,
     batch: Annotated[int, typer.Option(min=1, help="Masked images per forward.")] = 32,
-    precision: Annotated[Precision, typer.Option(help="Precision of the model.")] = Precision.fp32,
-    compile: Annotated[bool, typer.Option("--compile", help="Compile the model with torch.compile.")] = False,
+    precision: ModelPrecision = Precision.fp32,
+    compile: Compile = False,
     twin_images: Annotated[int, typer.Option(min=0, help="Images to search one question at a time, too.")] = 1,
     checkpoint: Checkpoint = None,
     random_weights: RandomWeights = False,
@@ -135,7 +135,7 @@ def evidence(
     net = load_model(model, checkpoint, random_weights, device)
     timing = benchmark_evidence(
         net,
-        _opened(photos, images),
+        images_of(photos, images),
         batch_size=batch,
         precision=precision.value,
         compile=compile,
@@ -151,7 +151,7 @@ def evidence(
 
 @app.command("methods", epilog=METHODS_EXAMPLES)
 def methods(
-    photos: Annotated[list[Path] | None, typer.Argument(help="Images to explain; default: random ones.")] = None,
+    photos: Annotated[list[str] | None, typer.Argument(help="Images to explain; default: random ones.")] = None,
     model: ModelName = "timm/resnet18",
     names: Annotated[str | None, typer.Option("--methods", help="Separated by commas; default: all that fit.")] = None,
     option: MethodOptions = None,
@@ -180,7 +180,7 @@ def methods(
     net = load_model(model, checkpoint, random_weights, device)
     chosen, options = chosen_methods(names or ",".join(list_methods(net=net)), option)
     if photos:
-        pixels = net.prepare(_opened(photos, images))
+        pixels = net.prepare(images_of(photos, images))
     else:
         pixels = torch.rand(images, 3, *net.size, generator=torch.Generator().manual_seed(0))
     timings = []
@@ -234,7 +234,7 @@ def methods(
 
 @app.command("metrics", epilog=METRICS_EXAMPLES)
 def metrics(
-    photos: Annotated[list[Path], typer.Argument(help="Image files, folders, or CSV/JSONL lists.")],
+    photos: ImageFiles,
     model: ModelName = "timm/resnet18",
     names: Annotated[str, typer.Option("--metric", help="Measured together; separated by commas.")] = (
         "insertion,deletion"
@@ -243,8 +243,8 @@ def metrics(
     steps: Annotated[int | None, typer.Option(min=1, help="Of curves; default: as the protocol has it.")] = None,
     images: Annotated[int, typer.Option(min=1, help="Use so many images, the given ones over again if need be.")] = 8,
     batch: Annotated[int, typer.Option(min=1, help="Masked images per forward.")] = 32,
-    precision: Annotated[Precision, typer.Option(help="Precision of the model.")] = Precision.fp32,
-    compile: Annotated[bool, typer.Option("--compile", help="Compile the model with torch.compile.")] = False,
+    precision: ModelPrecision = Precision.fp32,
+    compile: Compile = False,
     checkpoint: Checkpoint = None,
     random_weights: RandomWeights = False,
     device: Device = None,
@@ -254,7 +254,7 @@ def metrics(
     from suffice.bench import benchmark_metrics
 
     net = load_model(model, checkpoint, random_weights, device)
-    opened = _opened(photos, images)
+    opened = images_of(photos, images)
     opened = opened[[number % len(opened) for number in range(images)]]
     how: dict[str, Any] = {"batch_size": batch, "precision": precision.value, "compile": compile}
     more: dict[str, Any] = {} if steps is None else {"steps": steps}
@@ -264,12 +264,6 @@ def metrics(
         return
     rows = [(name.replace("_", " "), f"{value:,.3f}") for name, value in vars(timing).items()]
     output.print_table(f"{net.name} · {names} · {protocol}", ("quantity", "value"), rows, right=(1,))
-
-
-def _opened(photos: list[Path], count: int) -> Images:
-    from suffice.vision import open_images
-
-    return open_images(photos[0] if len(photos) == 1 else photos)[:count]
 
 
 def _or_dash(value: float | None, text: str) -> str:

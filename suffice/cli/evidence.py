@@ -10,7 +10,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from suffice.cli import output
-from suffice.cli.options import AsJson, Checkpoint, Device, ModelName, Precision, RandomWeights, Resize, load_model
+from suffice.cli.options import (
+    AsJson,
+    Checkpoint,
+    Compile,
+    Device,
+    ImageFiles,
+    ModelName,
+    ModelPrecision,
+    Precision,
+    RandomWeights,
+    ResizeRule,
+    images_of,
+    load_model,
+)
 
 if TYPE_CHECKING:
     from suffice.evidence import Evidence
@@ -45,7 +58,7 @@ class Search(str, Enum):
 
 
 def evidence(
-    images: Annotated[list[Path], typer.Argument(help="Image files, folders, or CSV/JSONL lists.")],
+    images: ImageFiles,
     model: ModelName,
     out: Annotated[Path | None, typer.Option(help="Folder for the table, graphs and pictures.")] = None,
     target: Annotated[str | None, typer.Option(help="Class to ask about; default: the predicted one.")] = None,
@@ -66,10 +79,10 @@ def evidence(
     checkpoint: Checkpoint = None,
     random_weights: RandomWeights = False,
     device: Device = None,
-    resize: Annotated[Resize | None, typer.Option(help="Overrule the weights' own resize rule.")] = None,
+    resize: ResizeRule = None,
     batch: Annotated[int | None, typer.Option(min=1, help="Masked images per forward.")] = None,
-    precision: Annotated[Precision, typer.Option(help="Precision of the model.")] = Precision.fp32,
-    compile: Annotated[bool, typer.Option("--compile", help="Compile the model with torch.compile.")] = False,
+    precision: ModelPrecision = Precision.fp32,
+    compile: Compile = False,
     figures: Annotated[
         bool | None, typer.Option("--figures/--no-figures", help=f"Draw graphs; default for up to {FEW} images.")
     ] = None,
@@ -87,9 +100,8 @@ def evidence(
     from suffice.evidence.writer import TableWriter
     from suffice.perturb import Runner
     from suffice.report import draw_evidence
-    from suffice.vision import open_images
 
-    opened = open_images(images[0] if len(images) == 1 else images)
+    opened = images_of(images)
     given = {
         "grid": grid, "threshold": threshold, "beam_width": beam_width, "baseline": baseline, "max_mses": max_mses,
         "search": search.value if search else None, "minimal": minimal.value if minimal else None, "max_size": max_size,

@@ -13,14 +13,17 @@ from suffice.cli.options import (
     Batch,
     Checkpoint,
     Device,
+    ImageFiles,
     MethodNames,
     MethodOptions,
     ModelName,
+    ModelPrecision,
     Precision,
     RandomWeights,
-    Resize,
+    ResizeRule,
     Seed,
     chosen_methods,
+    images_of,
     load_model,
     note_precision,
 )
@@ -48,7 +51,7 @@ Examples:
 
 
 def explain(
-    images: Annotated[list[str], typer.Argument(help="Image files, folders, CSV/JSONL lists, or scenes:test[:5].")],
+    images: ImageFiles,
     model: ModelName,
     method: MethodNames = "grad-cam",
     target: Annotated[
@@ -68,9 +71,9 @@ def explain(
     checkpoint: Checkpoint = None,
     random_weights: RandomWeights = False,
     device: Device = None,
-    resize: Annotated[Resize | None, typer.Option(help="Overrule the weights' own resize rule.")] = None,
+    resize: ResizeRule = None,
     batch: Batch = None,
-    precision: Annotated[Precision, typer.Option(help="Of the model.")] = Precision.fp32,
+    precision: ModelPrecision = Precision.fp32,
     as_json: AsJson = False,
 ) -> None:
     """Draw where each method says that the model finds its reasons, one figure an image, and keep the raw maps.
@@ -80,9 +83,8 @@ def explain(
     """
     from suffice.perturb import Runner
     from suffice.report import explain_images
-    from suffice.vision import open_images
 
-    opened = open_images(images[0] if len(images) == 1 else images)
+    opened = images_of(images)
     chosen, options = chosen_methods(method, option)
     net = load_model(model, checkpoint, random_weights, device, resize)
     if method.strip() == "all":

@@ -18,7 +18,7 @@ from suffice.errors import OptionError
 if TYPE_CHECKING:
     from suffice.attribution import Method
     from suffice.metrics import Entry
-    from suffice.vision import Classifier
+    from suffice.vision import Classifier, Images
 
 
 class Precision(str, Enum):
@@ -51,7 +51,18 @@ MethodOptions = Annotated[
 FirstImages = Annotated[int | None, typer.Option("--images", min=1, help="Use the first so many images.")]
 Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
 Batch = Annotated[int | None, typer.Option(min=1, help="Inputs per forward.")]
+ModelPrecision = Annotated[Precision, typer.Option("--precision", help="Precision of the model.")]
+Compile = Annotated[bool, typer.Option("--compile", help="Compile the model with torch.compile.")]
+ResizeRule = Annotated[Resize | None, typer.Option("--resize", help="Overrule the weights' own resize rule.")]
+ImageFiles = Annotated[list[str], typer.Argument(help="Image files, folders, CSV/JSONL lists, or scenes:test[:5].")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def images_of(images: list[str], count: int | None = None) -> Images:
+    """The images that a command is about, or the first so many of them."""
+    from suffice.vision import open_images
+
+    return open_images(images[0] if len(images) == 1 else images)[:count]
 
 
 def load_model(

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from suffice.cli import output
-from suffice.cli.options import AsJson, Checkpoint, Device, ModelName, RandomWeights, Resize, load_model
+from suffice.cli.options import (
+    AsJson,
+    Checkpoint,
+    Device,
+    ImageFiles,
+    ModelName,
+    RandomWeights,
+    ResizeRule,
+    images_of,
+    load_model,
+)
 
 EXAMPLES = """
 Examples:
@@ -22,20 +31,18 @@ Examples:
 
 
 def predict(
-    images: Annotated[list[Path], typer.Argument(help="Image files, folders, or CSV/JSONL lists.")],
+    images: ImageFiles,
     model: ModelName,
     top: Annotated[int, typer.Option(min=1, help="Classes to show for each image.")] = 5,
     checkpoint: Checkpoint = None,
     random_weights: RandomWeights = False,
     device: Device = None,
-    resize: Annotated[Resize | None, typer.Option(help="Overrule the weights' own resize rule.")] = None,
+    resize: ResizeRule = None,
     batch: Annotated[int, typer.Option(min=1, help="Images per forward.")] = 64,
     as_json: AsJson = False,
 ) -> None:
     """Predict the classes of images. Files that cannot be read are named and skipped."""
-    from suffice.vision import open_images
-
-    opened = open_images(images[0] if len(images) == 1 else images)
+    opened = images_of(images)
     net = load_model(model, checkpoint, random_weights, device, resize)
     with output.progress("Predicting") as on_progress:
         found = net.predict(
@@ -57,9 +64,9 @@ def predict(
         )
     else:
         rows = [
-            (name if place == 0 or not output.stdout.is_terminal else "", place + 1, label, c, f"{score:.3f}")
+            (name if rank == 0 or not output.stdout.is_terminal else "", rank + 1, label, c, f"{score:.3f}")
             for name, row in zip(found.names, best, strict=True)
-            for place, (c, label, score) in enumerate(row)
+            for rank, (c, label, score) in enumerate(row)
         ]
         output.print_table(net.name, ("image", "#", "label", "class", net.score), rows, right=(1, 3, 4))
         for skip in found.skipped:

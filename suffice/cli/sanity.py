@@ -15,12 +15,14 @@ from suffice.cli.options import (
     Checkpoint,
     Device,
     FirstImages,
+    ImageFiles,
     MethodNames,
     MethodOptions,
     ModelName,
     RandomWeights,
     Seed,
     chosen_methods,
+    images_of,
     load_model,
 )
 from suffice.errors import MissingExtra, OptionError
@@ -53,7 +55,7 @@ class How(str, Enum):
 
 
 def sanity(
-    images: Annotated[list[str], typer.Argument(help="Image files, folders, CSV/JSONL lists, or scenes:test[:50].")],
+    images: ImageFiles,
     model: ModelName,
     method: MethodNames,
     check: Annotated[
@@ -84,13 +86,12 @@ def sanity(
     """
     from suffice.metrics.sanity import data_randomization, sanity_check
     from suffice.metrics.sanity.report import HEADINGS, RULE
-    from suffice.vision import open_images
 
     if (check is Check.data) != (permuted_model is not None):
         raise OptionError("--check data needs --permuted-model, and no other check takes it.")
     if check is Check.data and (draws > 1 or how is not How.reinitialize):
         raise OptionError("--check data draws no random weights, so it takes neither --draws nor --how.")
-    opened = open_images(images[0] if len(images) == 1 else images)[:count]
+    opened = images_of(images, count)
     methods, options = chosen_methods(method, option)
     net = load_model(model, checkpoint, random_weights, device)
     shared: dict[str, Any] = {"options": options, "seed": seed, "batch_size": batch or "auto"}
@@ -112,8 +113,8 @@ def sanity(
         title = f"{found.model}, {found.images} images, {check.value}, {found.how}"
         output.print_table(title, HEADINGS, list(found.cells()), right=range(1, 5))
         output.note(RULE)
-        for said in found.notes():
-            output.note(said)
+        for note in found.notes():
+            output.note(note)
     incompatible = [m.name for m in methods if m.incompatibility(net) is not None]
     if incompatible:
         output.note(f"Left out, as they do not fit {net.name}: {', '.join(incompatible)}.")

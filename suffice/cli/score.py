@@ -15,6 +15,7 @@ from suffice.cli.options import (
     Checkpoint,
     Device,
     FirstImages,
+    ImageFiles,
     MethodNames,
     MethodOptions,
     Precision,
@@ -22,6 +23,7 @@ from suffice.cli.options import (
     Seed,
     chosen_methods,
     grid_entries,
+    images_of,
     load_model,
     note_precision,
 )
@@ -53,7 +55,7 @@ class TargetClass(str, Enum):
 
 
 def score(
-    images: Annotated[list[str], typer.Argument(help="Image files, folders, CSV/JSONL lists, or scenes:test[:200].")],
+    images: ImageFiles,
     model: Annotated[str, typer.Option("--model", "-m", help="Models, separated by commas.")],
     method: MethodNames,
     metric: Annotated[str, typer.Option(help="Metrics, separated by commas; insertion/gray is a part of one.")] = (
@@ -85,9 +87,8 @@ def score(
     table is written after every line of it; Ctrl-C ends early and keeps what is there.
     """
     from suffice.metrics import ScoreTable, find_protocol, score_table
-    from suffice.vision import open_images
 
-    opened = open_images(images[0] if len(images) == 1 else images)[:count]
+    opened = images_of(images, count)
     methods, options = chosen_methods(method, option)
     entries = grid_entries(methods, options, grid)
     note_precision(precision, methods)
@@ -136,7 +137,7 @@ def score(
         output.print_json({"protocol": table.protocol, "images": table.images, "rows": listed, "notes": table.notes()})
         return
     marks = {0: "{}", 1: "{} ①", 2: "{} ②"}
-    cells = list(table.cells(lambda text, place: marks[place].format(text)))
+    cells = list(table.cells(lambda text, rank: marks[rank].format(text)))
     title = f"{table.images} images, protocol {table.protocol}"
     output.print_table(title, table.headings, cells, right=range(2, len(table.headings)))
     for note in table.notes():

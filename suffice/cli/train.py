@@ -34,7 +34,7 @@ Examples:
 
 PERMUTED_IMAGES = 2_000  # so few can be learned by heart in a minute
 SHOWN = 15  # rows on a terminal; more would not fit
-LEARNT = 0.95  # training accuracy from which permuted labels count as learned
+LEARNED = 0.95  # training accuracy from which permuted labels count as learned
 COLUMNS = ("step", "loss", "train acc", "val acc", "images/s", "left")
 
 
@@ -117,7 +117,7 @@ def train(
         output.print_json({**facts_of(trained), "history": history, "weights": str(weights)})
     else:
         _print(trained, weights)
-    if permute_labels and trained.training_accuracy < LEARNT:
+    if permute_labels and trained.training_accuracy < LEARNED:
         output.note(
             f"The permuted labels were not learned: training accuracy {trained.training_accuracy:.1%}. Give more "
             "--steps, or fewer --images."
