@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -65,7 +66,8 @@ def from_captum(algorithm: type, *, reduction: Reduction = "sum", **options: Any
         algorithm: A class such as ``captum.attr.IntegratedGradients``, which is made of a forward function. For one
             that needs more, give a function that makes it: ``lambda f: NoiseTunnel(Saliency(f))``.
         reduction: How three channels become one.
-        **options: Of its ``attribute``, such as ``n_steps=20``. Inputs are normalized, and so must be baselines.
+        **options: Of its ``attribute``, such as ``n_steps=20``. Inputs are normalized, and so must be baselines. It is
+            told how many inputs fit through a model at once where it has an option for that.
 
     Returns:
         A method, for ``suffice.attribute(net, images, method)``.
@@ -79,7 +81,8 @@ def from_captum(algorithm: type, *, reduction: Reduction = "sum", **options: Any
     def adapted(batch: Batch) -> Tensor:
         with torch.enable_grad():
             leaf = batch.inputs.detach().requires_grad_()
-            found = algorithm(batch.net.logits).attribute(leaf, target=batch.targets, **options)
+            made = algorithm(batch.net.logits)
+            found = made.attribute(leaf, target=batch.targets, **{**_bounds(made.attribute, batch), **options})
         return over_channels(found.detach(), reduction)
 
     name = f"captum.{getattr(algorithm, '__name__', 'algorithm')}"
@@ -149,6 +152,14 @@ def as_explain_func(
         return explain(batch, chosen, **options).cpu().numpy()
 
     return explain_func
+
+
+def _bounds(attribute: Callable[..., Any], batch: Batch) -> dict[str, int]:
+    """By what options an algorithm of Captum puts no more inputs through a model at once than fit."""
+    size = batch.runner.batch_size
+    bounds = {"internal_batch_size": size, "nt_samples_batch_size": max(1, size // len(batch))}
+    taken = inspect.signature(attribute).parameters
+    return {name: most for name, most in bounds.items() if name in taken}
 
 
 class _Chosen:

@@ -6,8 +6,12 @@ import pytest
 import torch
 
 import suffice
+from suffice.attribution import find_method
 from suffice.errors import OptionError
+from suffice.testing import CHECKS
+from suffice.testing.snapshots import out_of_memory_above
 from tests.attribution.nets import pictures, small_cnn
+from tests.attribution.test_conformance import vision_transformer
 
 IMAGES, TARGETS = pictures(), [1, 4, 2]
 
@@ -53,14 +57,102 @@ def test_cams_of_pytorch_grad_cam_get_layer_layout_and_targets():
     torch.testing.assert_close(found.maps, maps * logits[:, :, None])
 
 
+@pytest.mark.parametrize("net", [small_cnn, vision_transformer])
+def test_cams_of_the_real_pytorch_grad_cam(net):
+    cams = pytest.importorskip("pytorch_grad_cam", reason="needs the package grad-cam")
+    net = net()
+    found = suffice.attribute(net, IMAGES, suffice.from_cam(cams.GradCAM), TARGETS).maps
+    ours = suffice.attribute(net, IMAGES, "grad-cam", TARGETS).resized()
+    for theirs, own in zip(found, ours, strict=True):  # theirs is enlarged and stretched to [0, 1]
+        assert theirs.shape == (32, 32)
+        if own.max() > own.min():
+            assert torch.corrcoef(torch.stack([theirs.flatten(), own.flatten()]))[0, 1] > 0.9
+
+
+def slopes(model, inputs, targets):
+    """Gradients, as one's own function would find them."""
+    inputs.requires_grad_()
+    scores = model(inputs).gather(1, targets[:, None]).sum()
+    return torch.autograd.grad(scores, inputs)[0]
+
+
+def adapted():
+    """A method of each adapter, by name; those of packages that are not installed are missing."""
+    found = {
+        "function": suffice.from_function(slopes),
+        "captum": suffice.from_captum(captum.IntegratedGradients, n_steps=3),
+        "cam": suffice.from_cam(FakeCAM),
+    }
+    try:
+        from pytorch_grad_cam import GradCAM
+    except ImportError:
+        return found
+    return {**found, "pytorch-grad-cam": suffice.from_cam(GradCAM)}
+
+
+@pytest.mark.parametrize("check", CHECKS.values(), ids=CHECKS)
+@pytest.mark.parametrize("name", ["function", "captum", "cam", "pytorch-grad-cam"])
+def test_adapters_keep_the_promises_of_methods(name, check):
+    method, net = adapted().get(name), small_cnn()
+    if method is None:
+        pytest.skip("needs the package grad-cam")
+    assert net.anatomy
+    check(lambda net, images: suffice.attribute(net, images, method).maps, net, IMAGES, tolerance=1e-4)
+
+
+@pytest.mark.parametrize("name", ["function", "cam"])
+def test_adapters_on_transformers_where_memory_is_short(name):
+    check, net = CHECKS["memory"], vision_transformer()
+    assert net.anatomy
+    check(lambda net, images: suffice.attribute(net, images, adapted()[name]).maps, net, IMAGES, tolerance=1e-4)
+
+
+def test_explain_func_where_memory_is_short():
+    net = small_cnn()
+    inputs = net.normalize(IMAGES).numpy()
+    explain = suffice.as_explain_func(net, "smoothgrad", samples=3)
+    expected = explain(net.module, inputs, TARGETS)
+    with out_of_memory_above(net.module, 2) as refused:
+        np.testing.assert_allclose(explain(net.module, inputs, TARGETS), expected, rtol=1e-3, atol=1e-5)
+    assert refused[0]
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "options"),
+    [
+        (captum.IntegratedGradients, {"n_steps": 9}),
+        (lambda forward: captum.NoiseTunnel(captum.Saliency(forward)), {"nt_samples": 9}),
+        (captum.Occlusion, {"sliding_window_shapes": (3, 16, 16)}),
+    ],
+)
+def test_captum_puts_no_more_inputs_through_than_fit(algorithm, options):
+    net, seen = small_cnn(), []
+    net.module.register_forward_pre_hook(lambda _, inputs: seen.append(len(inputs[0])))
+    suffice.attribute(net, IMAGES, suffice.from_captum(algorithm, **options), batch_size=4)
+    assert max(seen) <= 4
+    with out_of_memory_above(net.module, 2) as refused:
+        suffice.attribute(net, IMAGES, suffice.from_captum(algorithm, **options))
+    assert refused[0]
+
+
+def test_what_is_asked_of_captum_is_done():
+    net, seen = small_cnn(), []
+    net.module.register_forward_pre_hook(lambda _, inputs: seen.append(len(inputs[0])))
+    adapted = suffice.from_captum(captum.IntegratedGradients, n_steps=4, internal_batch_size=None)
+    suffice.attribute(net, IMAGES, adapted, batch_size=4)
+    assert max(seen) == 4 * 3
+
+
+def test_adapters_say_what_they_need():
+    assert suffice.from_function(slopes).work == "gradients"
+    assert suffice.from_function(slopes, needs=()).work == "scores"
+    assert suffice.from_captum(captum.Saliency).work == "gradients"
+    assert suffice.from_cam(FakeCAM).work == "gradients inside"
+    assert find_method(suffice.from_cam(FakeCAM)).name == "cam.FakeCAM"
+
+
 def test_a_function_may_return_channels_arrays_or_maps():
     net = small_cnn()
-
-    def slopes(model, inputs, targets):
-        inputs.requires_grad_()
-        said = model(inputs).gather(1, targets[:, None]).sum()
-        return torch.autograd.grad(said, inputs)[0]
-
     ours = suffice.attribute(net, IMAGES, "gradient", TARGETS, reduction="sum").maps
     found = suffice.attribute(net, IMAGES, suffice.from_function(slopes), TARGETS)
     torch.testing.assert_close(found.maps, ours)

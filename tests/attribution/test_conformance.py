@@ -4,7 +4,7 @@ import pytest
 import timm
 import torch
 
-from suffice.attribution import all_methods, attribute
+from suffice.attribution import all_methods, attribute, list_methods
 from suffice.testing import CHECKS
 from suffice.vision import Classifier
 from tests.attribution.nets import MEAN, STD, pictures, small_cnn
@@ -36,20 +36,24 @@ def vision_transformer():
 
 
 NETS = {"cnn": small_cnn, "vit": vision_transformer}
-FITTING = [
-    (name, net) for net, make in NETS.items() for name, m in all_methods().items() if m.incompatibility(make()) is None
-]
+FITTING = [(name, kind) for kind, make in NETS.items() for name in list_methods(net=make())]
 
 
 def test_every_method_fits_a_network():
     assert {name for name, _ in FITTING} == set(all_methods())
 
 
+@pytest.fixture(scope="module")
+def nets():
+    made = {kind: make() for kind, make in NETS.items()}
+    assert all(net.anatomy for net in made.values())  # a check that interrupts is about the method, not about this
+    return made
+
+
 @pytest.mark.parametrize("check", CHECKS.values(), ids=CHECKS)
 @pytest.mark.parametrize(("name", "kind"), FITTING)
-def test_promises(name, kind, check):
-    net = NETS[kind]()
-    assert net.anatomy  # found once; a check that interrupts the model is about the method, not about this
+def test_promises(name, kind, check, nets):
+    net = nets[kind]
 
     def run(net, images):
         return attribute(net, images, name, batch_size=5, **QUICK.get(name, {})).maps
@@ -58,10 +62,10 @@ def test_promises(name, kind, check):
 
 
 @pytest.mark.parametrize("name", all_methods())
-def test_maps_are_finite_and_not_constant(name):
-    nets = [net for net in (small_cnn(), vision_transformer()) if all_methods()[name].incompatibility(net) is None]
-    assert nets
-    for net in nets:
+def test_maps_are_finite_and_not_constant(name, nets):
+    fitting = [net for net in nets.values() if all_methods()[name].incompatibility(net) is None]
+    assert fitting
+    for net in fitting:
         found = attribute(net, pictures(2), name, **QUICK.get(name, {}))
         assert found.maps.dtype == torch.float32
         assert found.maps.isfinite().all()

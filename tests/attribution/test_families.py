@@ -3,12 +3,13 @@
 import pytest
 import torch
 
-from suffice import attribute, load
+from suffice import attribute
 from suffice.attribution import all_methods
 from suffice.errors import OptionError
 from suffice.zoo.architectures import ARCHITECTURES
 from tests.attribution.nets import tutorial_cnn
 from tests.attribution.test_conformance import QUICK
+from tests.attribution.trained import untrained
 
 # And on a network as beginners write it, since many bring their own.
 NAMES = [*ARCHITECTURES, "tutorial-cnn"]
@@ -16,10 +17,7 @@ NAMES = [*ARCHITECTURES, "tutorial-cnn"]
 
 @pytest.fixture(scope="module", params=NAMES)
 def net(request):
-    torch.manual_seed(0)
-    if request.param == "tutorial-cnn":
-        return tutorial_cnn()
-    return load(f"zoo/{request.param}", pretrained=False, device="cpu")
+    return tutorial_cnn() if request.param == "tutorial-cnn" else untrained(request.param)
 
 
 @pytest.mark.parametrize("name", all_methods())

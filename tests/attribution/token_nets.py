@@ -1,5 +1,7 @@
 """Small random transformers whose blocks do something, for tests of methods."""
 
+import copy
+
 import timm
 import torch
 from timm.models.deit import VisionTransformerDistilled
@@ -25,11 +27,13 @@ def lively(module):
     return module.eval()
 
 
-def awake(module):
-    """Normalizations that begin at 0, as those at the end of LeViT's attention, count as the others do."""
+def awake(net):
+    """A copy in which normalizations that begin at 0, as those at the end of LeViT's attention, count as others do."""
+    module = copy.deepcopy(net.module)
     for part in module.modules():
         if isinstance(part, nn.BatchNorm1d):
             nn.init.ones_(part.weight)
+    return net.with_module(module)
 
 
 def plain(dtype=torch.float32):

@@ -30,6 +30,7 @@ def untrained(name):
 
 @functools.cache
 def scenes():
-    """Eight images and a class of each: in turn one that the scene does not show, and the one it shows."""
+    """Eight images [8, 3, 56, 56], drawn once, and a class of each: in turn one not in the scene, and the one in it."""
     images = suffice.open_images("scenes:test[:8]")
-    return images, [label if number % 2 else (label + 1) % 16 for number, label in enumerate(images.labels)]
+    targets = [label if number % 2 else (label + 1) % 16 for number, label in enumerate(images.labels)]
+    return trained("deit").prepare(images), targets

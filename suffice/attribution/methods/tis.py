@@ -62,6 +62,8 @@ def tis(
         [B, h, w] on the grid of tokens; 0 for tokens that no mask keeps.
     """
     ratios = (ratio,) if isinstance(ratio, (int, float)) else tuple(ratio)
+    if not ratios:
+        raise OptionError(f"ratio={ratio!r}; give one share of the tokens or more.")
     if mode == "tokens" and not can_drop_tokens(batch.net.module):
         raise OptionError(
             f"tis cannot leave tokens out of {batch.net.name}: only plain vision transformers (ViT, DeiT) of timm, "

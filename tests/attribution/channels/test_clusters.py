@@ -41,8 +41,6 @@ def test_items_at_an_infinite_distance_stay_alone_and_equal_ones_come_together()
     assert agglomerate(apart, 0.1).tolist() == [[0, 0, 0, 3, 0, 0]]
     assert agglomerate(torch.full((1, 3, 3), 2.0), 1.0).tolist() == [[0, 1, 2]]
     assert agglomerate(torch.zeros(2, 1, 1), 1.0).tolist() == [[0], [0]]
-    with pytest.raises(OptionError, match="linkage='ward'"):
-        agglomerate(apart, 0.1, "ward")
 
 
 def test_k_means_is_that_of_scikit_learn_from_the_same_start():

@@ -8,8 +8,11 @@ import math
 
 import numpy as np
 import torch
+from torch import nn
 
 from suffice.perturb import make_baseline
+from suffice.vision import Classifier
+from tests.attribution.nets import MEAN, STD
 
 SIGMA = 0.01
 
@@ -161,3 +164,29 @@ class IGosPlusPlus(Twin):
         both = self.up(d) * self.up(i)
         of_one = self.deletion(self.up(d), 2) - self.insertion(self.up(i), 3)
         return of_one + self.deletion(both, 0) - self.insertion(both, 1) + self.penalty(d * i)
+
+
+TWINS = {"i-gos": IGos, "igos+": IGosPlus, "igos++": IGosPlusPlus}
+
+
+def twin_of(name, net, images, index, noise=None, **options):
+    """The twin of one of several images, for the class that is predicted."""
+    target = int(net.predict(images).targets[index])
+    return TWINS[name](net, images[index], target, noise=noise, **options)
+
+
+def sure_cnn(dtype=torch.float32, sharpness=20, **options):
+    """A network so sure of its classes, and of where things are, that deleting something pays."""
+    torch.manual_seed(3)
+    module = nn.Sequential(
+        nn.Conv2d(3, 8, 5, stride=2),
+        nn.Tanh(),
+        nn.Conv2d(8, 12, 3, stride=2),
+        nn.Tanh(),
+        nn.AdaptiveAvgPool2d(2),
+        nn.Flatten(),
+        nn.Linear(48, 4),
+    )
+    with torch.no_grad():
+        module[-1].weight *= sharpness
+    return Classifier(module.to(dtype).eval(), size=32, mean=MEAN, std=STD, name="sure-cnn", **options)

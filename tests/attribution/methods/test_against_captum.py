@@ -4,8 +4,9 @@ import captum.attr as captum
 import pytest
 import torch
 
-from suffice.attribution import Task, attribute
-from suffice.perturb import Forwarder
+from suffice import open_images
+from suffice.attribution import attribute
+from suffice.perturb import Batch, Runner
 from suffice.vision.noise import normal_noise
 from tests.attribution.nets import pictures, small_cnn
 
@@ -49,10 +50,10 @@ def test_integrated_gradients(rule, theirs):
 
 
 def test_integrated_gradients_add_up_and_average_baselines():
-    task = Task(NET, IMAGES, torch.tensor(TARGETS), list("abc"), 0, Forwarder(NET))
-    black, gray = (NET.normalize(task.baseline(b)) for b in ("black", "gray"))
+    batch = Batch(NET, IMAGES, torch.tensor(TARGETS), list("abc"), 0, Runner(NET))
+    black, gray = (NET.normalize(batch.baseline(b)) for b in ("black", "gray"))
     with torch.no_grad():
-        whole, nothing = task.outputs(INPUTS), task.outputs(black)
+        whole, nothing = batch.outputs(INPUTS), batch.outputs(black)
     torch.testing.assert_close(
         ours("integrated-gradients", steps=300).sum(dim=(1, 2)), whole - nothing, atol=3e-3, rtol=3e-3
     )
@@ -64,9 +65,9 @@ def test_integrated_gradients_add_up_and_average_baselines():
 @pytest.mark.parametrize("variant", ["mean", "squared", "variance"])
 def test_smoothgrad_with_the_same_noise(variant):
     samples, relative = 6, 0.2
-    task = Task(NET, IMAGES, torch.tensor(TARGETS), [p.id for p in _opened()], 7, Forwarder(NET))
+    batch = Batch(NET, IMAGES, torch.tensor(TARGETS), open_images(IMAGES).ids, 7, Runner(NET))
     spread = relative * (INPUTS.amax(dim=(1, 2, 3)) - INPUTS.amin(dim=(1, 2, 3)))[:, None, None, None]
-    noises = [normal_noise(task.seeds, torch.full((3,), k), (3, 32, 32)) * spread for k in range(samples)]
+    noises = [normal_noise(batch.seeds, torch.full((3,), k), (3, 32, 32)) * spread for k in range(samples)]
     # Captum draws its own noise, so its gradient is taken at our noisy images and averaged here.
     slopes = torch.stack(
         [captum.Saliency(NET.logits).attribute(INPUTS + noise, TARGETS, abs=False) for noise in noises]
@@ -74,12 +75,6 @@ def test_smoothgrad_with_the_same_noise(variant):
     theirs = {"mean": slopes.mean(0), "squared": slopes.square().mean(0), "variance": slopes.var(0, unbiased=False)}
     found = ours("smoothgrad", samples=samples, noise=relative, variant=variant, reduction="sum", seed=7)
     agree(found, theirs[variant].sum(dim=1))
-
-
-def _opened():
-    from suffice import open_images
-
-    return open_images(IMAGES)
 
 
 @pytest.mark.parametrize(("window", "stride"), [(8, 8), (8, 5), (10, 3), (32, 32)])

@@ -6,59 +6,35 @@ import pytest
 import torch
 from torch import nn
 
-from suffice.attribution import attribute, find_method
-from suffice.attribution.masking import line_search
-from suffice.attribution.masking.penalty import BilateralVariation
+from suffice.attribution import attribute, explain, find_method
 from suffice.errors import OptionError
+from suffice.perturb import Batch, Runner
 from suffice.testing import CHECKS, AnyOf, WeightedSum
 from suffice.vision import Classifier, open_images
 from suffice.vision.identity import image_seed
 from suffice.vision.noise import normal_noise
-from tests.attribution.masking_twin import IGos, IGosPlus, IGosPlusPlus
+from tests.attribution.igos.twin import sure_cnn, twin_of
 from tests.attribution.nets import MEAN, STD, pictures
 
 NAMES = ["i-gos", "igos+", "igos++"]
-TWINS = {"i-gos": IGos, "igos+": IGosPlus, "igos++": IGosPlusPlus}
 STEP = {"i-gos": 200.0, "igos+": 1000.0, "igos++": 1000.0}
 MILD = {"l1": 0.05, "l2": 0.2}  # penalties under which large parts of the pictures are deleted
 QUICK = {"size": 6, "steps": 3, **MILD}
+SHORT = {**QUICK, "iterations": 2}
 ITERATIONS = 4
-
-
-def sure_cnn(dtype=torch.float32):
-    """A network so sure of its classes, and of where things are, that deleting something pays."""
-    torch.manual_seed(3)
-    module = nn.Sequential(
-        nn.Conv2d(3, 8, 5, stride=2),
-        nn.Tanh(),
-        nn.Conv2d(8, 12, 3, stride=2),
-        nn.Tanh(),
-        nn.AdaptiveAvgPool2d(2),
-        nn.Flatten(),
-        nn.Linear(48, 4),
-    )
-    with torch.no_grad():
-        module[-1].weight *= 20
-    return Classifier(module.to(dtype).eval(), size=32, mean=MEAN, std=STD)
 
 
 def found_by(name, net, images, iterations=ITERATIONS, **options):
     return attribute(net, images, name, iterations=iterations, **{**QUICK, **options}).maps
 
 
-def twin_of(name, net, images, index, noise=None, **options):
-    target = int(net.predict(images).targets[index])
-    return TWINS[name](net, images[index], target, noise=noise, **{**QUICK, **options})
-
-
-def own_noise(images, index, calls, seed):
+def own_noise(images, index, calls, steps, deviations=(0.2, 0.2, 0.2), seed=8):
     """The noise of one picture, by iteration, integrated score and step."""
     key = torch.tensor([image_seed(seed, open_images(images).ids[index])])
-    steps = QUICK["steps"]
 
     def noise(iteration, call, k):
         draw = torch.tensor([(iteration * calls + call) * steps + k - 1])
-        return 0.2 * normal_noise(key, draw, (3, 32, 32))[0].double()
+        return torch.tensor(deviations).view(3, 1, 1) * normal_noise(key, draw, (3, 32, 32))[0].double()
 
     return noise
 
@@ -68,7 +44,7 @@ def own_noise(images, index, calls, seed):
 def test_masks_follow_the_formulas_step_by_step(name, optimizer, step):
     net, images = sure_cnn(torch.float64), pictures(2)
     step = step or STEP[name]
-    expected = [twin_of(name, net, images, i).run(ITERATIONS, step, optimizer)[0] for i in range(2)]
+    expected = [twin_of(name, net, images, i, **QUICK).run(ITERATIONS, step, optimizer)[0] for i in range(2)]
     for done in range(ITERATIONS):
         maps = found_by(name, net, images, done + 1, noise=0, optimizer=optimizer, step_size=step)
         wanted = torch.stack([masks[done] for masks in expected]).float()
@@ -83,23 +59,33 @@ def test_masks_follow_the_formulas_with_noise_that_stays_within_an_iteration(nam
     net, images = sure_cnn(torch.float64), pictures(2)
     maps = attribute(net, images, name, seed=8, iterations=3, **QUICK).maps
     for index in range(2):
-        noise = own_noise(images, index, calls, seed=8)
-        expected = twin_of(name, net, images, index, noise).run(3, STEP[name])[0][-1]
+        noise = own_noise(images, index, calls, QUICK["steps"])
+        expected = twin_of(name, net, images, index, noise, **QUICK).run(3, STEP[name])[0][-1]
         torch.testing.assert_close(maps[index], expected.float(), atol=1e-6, rtol=0)
-        quiet = twin_of(name, net, images, index).run(3, STEP[name])[0][-1]
+        quiet = twin_of(name, net, images, index, **QUICK).run(3, STEP[name])[0][-1]
         assert float((expected - quiet).abs().max()) > 1e-3  # the noise matters
 
 
-@pytest.mark.parametrize("btv", ["gray", "channels", "asymmetric"])
-def test_bilateral_variation_is_that_of_the_formula(btv):
+@pytest.mark.parametrize("deviations", [(0.2, 0.2, 0.2), (0.4, 0.0, 0.0)])
+def test_the_short_run_of_structured_attention_graphs(deviations):
     net, images = sure_cnn(torch.float64), pictures(2)
-    inputs = net.normalize(images) / 20  # flat enough for the weights to differ
-    cells = torch.rand(2, 6, 6, dtype=torch.float64)
-    found = BilateralVariation(inputs, btv)(torch.tensor([1, 0]), cells)
-    for row, index in enumerate([1, 0]):
-        twin = twin_of("igos++", net, images, index, btv=btv)
-        twin.x = inputs[index]
-        torch.testing.assert_close(found[row], twin.bilateral_tv(1 - cells[row]))
+    options = {"size": 7, "steps": 20, "l1": 1.0, "l2": 20.0}
+    maps = attribute(net, images, "i-gos", seed=8, iterations=2, noise=deviations, **options).maps
+    for index in range(2):
+        noise = own_noise(images, index, 1, 20, deviations)
+        expected = twin_of("i-gos", net, images, index, noise, **options).run(2, 200.0)[0][-1]
+        torch.testing.assert_close(maps[index], expected.float(), atol=1e-6, rtol=1e-3)
+        assert float(expected.max()) > 1e-3
+
+
+@pytest.mark.parametrize("size", [7, 14])
+def test_single_precision_follows_them_too(size):
+    net, images = sure_cnn(), pictures(2)
+    options = {"size": size, "steps": 4, **MILD}
+    maps = attribute(net, images, "i-gos", iterations=3, noise=0, **options).maps
+    for index in range(2):
+        expected = twin_of("i-gos", net, images, index, **options).run(3, 200.0)[0][-1]
+        torch.testing.assert_close(maps[index], expected.float(), atol=1e-4, rtol=0)
 
 
 def test_the_readings_of_edges_differ():
@@ -109,35 +95,29 @@ def test_the_readings_of_edges_differ():
     assert all(float((a - b).abs().max()) > 1e-5 for a, b in zip(maps, maps[1:] + maps[:1], strict=True))
 
 
-@pytest.mark.parametrize("optimizer", ["line-search", "nag"])
-@pytest.mark.parametrize("name", NAMES)
-def test_an_image_alone_is_as_among_others(name, optimizer):
-    net, images = sure_cnn(), pictures(3)
-    # Rounding of the network times the step: a long step of Nesterov's method, which nothing shortens, shows it most.
-    options = {"optimizer": optimizer, "step_size": 20.0 if optimizer == "nag" else STEP[name]}
-    together = found_by(name, net, images, **options)
-    for index in range(3):
-        alone = found_by(name, net, images[index : index + 1], **options)
-        torch.testing.assert_close(alone[0], together[index], atol=1e-5, rtol=0)
-    for batch_size in (1, 7):
-        torch.testing.assert_close(
-            found_by(name, net, images, batch_size=batch_size, **options), together, atol=1e-5, rtol=0
-        )
-
-
 # Steps multiply gradients by up to 1000, and with them their rounding, but masks are clipped and this network is
 # smooth: after two iterations the checks' own 1e-5 holds. Over many, a step that just pays in one batch may just not
-# pay in another.
-@pytest.mark.parametrize("check", CHECKS.values(), ids=CHECKS)
+# pay in another. Of Nesterov's method, whose steps nothing shortens, they must not be too long.
+@pytest.mark.parametrize("optimizer", ["line-search", "nag"])
+@pytest.mark.parametrize("check", ["batch_invariance", "order", "memory"])
 @pytest.mark.parametrize("name", NAMES)
-def test_promises_are_kept_with_mild_penalties(name, check):
-    check(lambda net, images: found_by(name, net, images, 2), sure_cnn(), pictures(2))
+def test_batches_change_nothing_with_mild_penalties(name, check, optimizer):
+    options = {"optimizer": optimizer, "step_size": 20.0 if optimizer == "nag" else STEP[name]}
+    CHECKS[check](lambda net, images: found_by(name, net, images, 2, **options), sure_cnn(), pictures(3))
+
+
+@pytest.mark.parametrize("batch_size", [1, 7])
+@pytest.mark.parametrize("name", NAMES)
+def test_the_batch_size_changes_nothing(name, batch_size):
+    net, images = sure_cnn(), pictures(3)
+    together = found_by(name, net, images)
+    torch.testing.assert_close(found_by(name, net, images, batch_size=batch_size), together, atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("search_loss", ["integrated", "plain"])
 @pytest.mark.parametrize("name", NAMES)
 def test_masks_peak_on_what_the_model_looks_at(name, search_loss):
-    for cells in ((24,), (0, 1, 7, 8), (16, 40)):
+    for cells in ((24,), (0, 1, 7, 8), (16, 40), (44, 45, 46)):
         oracle = WeightedSum(dict.fromkeys(cells, 1.0), threshold=len(cells) / 2, grid=7, link="smooth")
         # Steps short enough that not everything beside the cell, whose tent it shares, is deleted as well.
         options = {"size": 7, "steps": 8, "iterations": 4, "baseline": "black", "l2": 0.5, "step_size": 5.0}
@@ -147,22 +127,111 @@ def test_masks_peak_on_what_the_model_looks_at(name, search_loss):
         assert saliency[oracle.used].mean() > 3 * saliency[~oracle.used].mean()
 
 
-def test_both_masks_of_igos_plus_plus_bring_their_loss_down():
+def test_masks_of_many_cells_peak_there_too():
+    oracle = WeightedSum({24: 1.0}, threshold=0.5, grid=7, link="smooth")
+    options = {"size": 14, "baseline": "black", "l2": 0.5, "iterations": 5}
+    saliency = attribute(oracle.classifier(56), oracle.image(56), "i-gos", 1, **options).maps[0]
+    used = oracle.used.view(7, 7).repeat_interleave(2, 0).repeat_interleave(2, 1)
+    assert used.flatten()[saliency.argmax()]
+    assert saliency[used].mean() > 3 * saliency[~used].mean()
+
+
+def test_penalties_do_what_they_are_for():
+    oracle = WeightedSum({24: 1.0, 10: 1.0}, threshold=1.0, grid=7, link="smooth")
+    net, image = oracle.classifier(56), oracle.image(56)
+    options = {"size": 14, "baseline": "black", "iterations": 5, "steps": 10, "noise": 0.0}
+    sparse, plenty = (attribute(net, image, "i-gos", 1, l2=0.5, l1=l1, **options).maps[0] for l1 in (4.0, 0.05))
+    assert sparse.sum() < plenty.sum()
+    rough, smooth = (attribute(net, image, "i-gos", 1, l1=0.5, l2=l2, **options).maps[0] for l2 in (0.01, 20.0))
+    assert smooth.diff(dim=0).square().mean() < rough.diff(dim=0).square().mean()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_masks_bring_their_loss_down(name):
     net, images = sure_cnn(torch.float64), pictures(2)
     for index in range(2):
-        twin = twin_of("igos++", net, images, index)
-        masks, losses = twin.run(ITERATIONS, 1000.0)
+        twin = twin_of(name, net, images, index, **QUICK)
+        masks, losses = twin.run(ITERATIONS, STEP[name])
         assert all(after <= before for before, after in pairwise(losses))
         assert losses[-1] < losses[0] - 0.05
         # What is found here is what these losses belong to.
-        found = found_by("igos++", net, images[index : index + 1], noise=0)[0]
+        found = found_by(name, net, images[index : index + 1], noise=0)[0]
         torch.testing.assert_close(found, masks[-1].float(), atol=1e-6, rtol=0)
+        if name != "igos++":
+            continue
         # Deleting what was found hides the class, and showing it alone keeps it, more than the other way round.
         kept, shown = twin.up(1 - found.double()), twin.up(found.double())
         with torch.no_grad():
             deleted = twin.f(twin.x * kept + twin.b * (1 - kept))
             inserted = twin.f(twin.x * shown + twin.b * (1 - shown))
         assert inserted > deleted + 0.05
+
+
+def test_a_deletion_aims_at_its_target():
+    net, images = sure_cnn(labels=["ant", "bee", "cow", "dog"]), pictures(3)
+    by_default = attribute(net, images, "i-gos", **SHORT).maps
+    predicted = net.predict(images).targets
+    torch.testing.assert_close(attribute(net, images, "i-gos", predicted, **SHORT).maps, by_default)
+    other = attribute(net, images, "i-gos", (predicted + 1) % 4, **SHORT).maps
+    assert (other - by_default).abs().flatten(1).amax(dim=1).min() > 1e-3
+    cow, two = (attribute(net, images, "i-gos", target, **SHORT).maps for target in ("cow", 2))
+    torch.testing.assert_close(cow, two)
+
+
+def test_noise_belongs_to_the_image():
+    net, images = sure_cnn(), pictures(2)
+    first, other = (attribute(net, images, "i-gos", seed=seed, **SHORT).maps for seed in (1, 2))
+    assert (first - other).abs().max() > 1e-4
+    quiet = [attribute(net, images, "i-gos", seed=seed, noise=0, **SHORT).maps for seed in (1, 2)]
+    torch.testing.assert_close(*quiet)
+    # The same picture twice is the same map twice, unless it is said to be another.
+    twice = images[:1].repeat(2, 1, 1, 1)
+
+    def maps(pixels, ids):
+        targets = torch.zeros(len(pixels), dtype=torch.long)
+        return explain(Batch(net, pixels, targets, ids, 0, Runner(net)), "i-gos", **SHORT)
+
+    torch.testing.assert_close(*maps(twice, ["a", "a"]), atol=1e-5, rtol=0)
+    one, another = maps(twice, ["a", "b"])
+    assert (one - another).abs().max() > 1e-4
+    torch.testing.assert_close(maps(images[:1], ["b"])[0], another, atol=1e-5, rtol=0)
+
+
+def test_images_that_stay_where_they_are_cost_nothing_more():
+    net, images = sure_cnn(sharpness=0), pictures(3)
+    seen = inputs_seen(net)
+    maps = attribute(net, images, "i-gos", size=7, steps=4, iterations=50, noise=0).maps
+    assert torch.equal(maps, torch.zeros(3, 7, 7))  # nothing makes a constant model fade
+    # Whole images, first losses, one round of gradients, and at most one line search of eleven trials.
+    assert sum(seen) <= 3 * (1 + 1 + 4 + 11)
+
+
+class NotANumber(nn.Module):
+    def forward(self, x):
+        return x.mean(dim=(2, 3)) * float("nan")
+
+
+def test_nan_never_leaves():
+    net = Classifier(NotANumber(), size=32, mean=MEAN, std=STD)
+    found = attribute(net, pictures(2), "i-gos", 1, size=7, iterations=2, steps=2)
+    assert torch.equal(found.maps, torch.zeros(2, 7, 7))
+
+
+def test_it_works_in_inference_mode():
+    net, images = sure_cnn(), pictures(2)
+    expected = attribute(net, images, "i-gos", **SHORT).maps
+    with torch.inference_mode():
+        found = attribute(net, images.clone(), "i-gos", **SHORT).maps
+    torch.testing.assert_close(found, expected)
+
+
+def test_half_precision_modules_give_float32_maps():
+    net, images = sure_cnn(), pictures(2)
+    expected = attribute(net, images, "i-gos", **SHORT).maps
+    net.module.bfloat16()
+    found = attribute(net, images, "i-gos", **SHORT).maps
+    assert found.dtype == torch.float32
+    assert (found - expected).abs().mean() < 0.02
 
 
 def inputs_seen(net):
@@ -178,35 +247,9 @@ def test_memory_is_bounded_by_the_batch(batch_size):
     found_by("igos++", net, images, 2, batch_size=batch_size)
     assert max(seen) <= batch_size
     assert max(seen) >= min(batch_size, 2 * 4 * QUICK["steps"])  # full batches, over images, scores and steps
-
-
-def test_a_search_asks_no_more_than_it_must(monkeypatch):
-    net, images = sure_cnn(), pictures(1)
-    seen = inputs_seen(net)
-    expected = found_by("igos++", net, images, 3, batch_size=8)
-    thrifty = sum(seen)
     seen.clear()
-    monkeypatch.setattr(line_search.LineSearch, "_worth_trying", every_step)
-    torch.testing.assert_close(found_by("igos++", net, images, 3, batch_size=8), expected, atol=1e-6, rtol=0)
-    assert thrifty <= sum(seen)
-    # One forward for each of 4 · 3 questions: the whole image, the gradient, then trials; none for the loss before.
-    assert (thrifty - 1) % 12 == 0
-
-
-def every_step(search, index, deleted, gradients, limits):
-    steps = len(search.ladder)
-    return torch.arange(steps).expand(len(index), steps), torch.full((len(index),), steps)
-
-
-def test_steps_that_penalties_forbid_are_not_tried():
-    oracle = WeightedSum({5: 1.0}, threshold=0.5, grid=4, link="smooth")
-    net, image = oracle.classifier(16), oracle.image(16)
-    seen = inputs_seen(net)
-    options = {"size": 4, "steps": 2, "iterations": 1, "baseline": "black", "noise": 0, "step_size": 1e4}
-    attribute(net, image, "i-gos", 1, l1=1e4, **options)
-    # The whole image, the first loss, and two steps of the gradient; then a ladder of 13 steps, of which the first ones
-    # delete so much that no score of the model could make up for it.
-    assert 0 < sum(seen) - 4 < 13 - 3
+    found_by("i-gos", net, images, 2, batch_size=batch_size)
+    assert max(seen) == min(batch_size, 2 * QUICK["steps"])
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -227,10 +270,16 @@ def test_logits_can_be_optimized_too():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"size": 0}, "size=0; it can be a whole number from 1 on"),
         ({"size": 33}, "1 to 32"),
-        ({"steps": 0}, "steps=0"),
-        ({"noise": -1.0}, "noise=-1.0"),
-        ({"step_size": 0.0}, "step_size"),
+        ({"steps": 0}, "steps=0; it can be a whole number from 1 on"),
+        ({"iterations": -1}, "iterations=-1; it can be a whole number from 0 on"),
+        ({"noise": -1.0}, "noise=-1.0; it can be a number from 0 on or a list"),
+        ({"noise": (0.1, 0.2)}, "three for red"),
+        ({"step_size": 0.0}, "step_size=0.0; it can be a number from 1e-05 on"),
+        ({"step_size": float("inf")}, "step_size=inf"),
+        ({"batch_size": 0}, "batch_size=0"),
+        ({"targets": [0, 1, 2]}, "3 targets were given for 2 images"),
         ({"optimizer": "adam"}, "'line-search' or 'nag'"),
         ({"search_loss": "best"}, "'integrated' or 'plain'"),
         ({"btv": "rgb"}, "'gray', 'channels' or 'asymmetric'"),
@@ -238,7 +287,7 @@ def test_logits_can_be_optimized_too():
 )
 def test_options_without_sense_are_refused(options, message):
     with pytest.raises(OptionError, match=message):
-        found_by("igos++", sure_cnn(), pictures(2), **options)
+        attribute(sure_cnn(), pictures(2), "igos++", **{**SHORT, **options})
 
 
 def test_a_model_without_gradients_is_refused():

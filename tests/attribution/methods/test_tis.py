@@ -4,15 +4,15 @@ import pytest
 import torch
 
 import suffice
-from suffice.attribution import Task, attribute
+from suffice.attribution import attribute
 from suffice.attribution.channels.clusters import first_samples
-from suffice.attribution.methods.tis import tis, working_grid
+from suffice.attribution.methods.tis import working_grid
 from suffice.errors import OptionError
-from suffice.perturb import Forwarder, make_baseline
+from suffice.perturb import make_baseline
 from suffice.vision.identity import image_seed
 from tests.attribution.nets import assert_close, pictures, small_cnn
 from tests.attribution.token_nets import awake, distilled, plain, registers
-from tests.attribution.trained import scenes, trained
+from tests.attribution.trained import scenes, trained, untrained
 
 IMAGES = pictures(8)
 TARGETS = [1, 4, 2, 0, 3, 1, 2, 4]
@@ -152,9 +152,7 @@ def test_never_more_masks_than_channels():
 
 @pytest.mark.parametrize("name", ["swin", "nest", "pit-distilled", "levit"])
 def test_other_transformers_hide_pixels(name):
-    torch.manual_seed(0)
-    net = suffice.load(f"zoo/{name}", pretrained=False, device="cpu")
-    awake(net.module)
+    net = awake(untrained(name))
     images = pictures(2, 56)
     with pytest.raises(OptionError, match=f"{net.name}.*mode='pixels'"):
         attribute(net, images, "tis")
@@ -166,13 +164,16 @@ def test_other_transformers_hide_pixels(name):
 def test_mistakes():
     with pytest.raises(OptionError, match="it has no tokens"):
         attribute(small_cnn(), IMAGES, "tis")
-    for options in ({"masks": 0}, {"ratio": 0.0}, {"ratio": (0.5, 1.5)}, {"ratio": ()}, {"iterations": 0}):
-        with pytest.raises(OptionError, match="expected 1 or more"):
+    for options, words in (
+        ({"masks": 0}, "masks=0; it can be a whole number from 1 on"),
+        ({"ratio": 0.0}, "ratio=0.0; it can be a number above 0 to 1 or a list"),
+        ({"ratio": (0.5, 1.5)}, "ratio="),
+        ({"ratio": ()}, "ratio="),
+        ({"iterations": 0}, "iterations=0"),
+    ):
+        with pytest.raises(OptionError, match=words):
             attribute(plain(), IMAGES[:1], "tis", **options)
     with pytest.raises(OptionError, match="mode='both'"):
         attribute(plain(), IMAGES[:1], "tis", mode="both")
-    net = plain()
-    forwarder = Forwarder(net)
-    forwarder.compiled = True
     with pytest.raises(OptionError, match="no compile="):
-        tis(Task(net, IMAGES[:1], torch.tensor([0]), IDS[:1], 0, forwarder))
+        attribute(plain(), IMAGES[:1], "tis", compile=True)

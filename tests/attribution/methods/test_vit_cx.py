@@ -17,7 +17,7 @@ from suffice.vision.identity import image_seed
 from suffice.vision.noise import normal_noise
 from tests.attribution.nets import MEAN, STD, assert_close, pictures, small_cnn
 from tests.attribution.token_nets import awake, distilled, lively, plain
-from tests.attribution.trained import scenes, trained
+from tests.attribution.trained import scenes, trained, untrained
 
 IMAGES = pictures(8)
 TARGETS = [1, 4, 2, 0, 3, 1, 2, 4]
@@ -182,9 +182,7 @@ def test_one_mask_gives_its_weight_wherever_it_shows_anything():
 
 @pytest.mark.parametrize("name", ["swin", "nest", "pit", "pit-distilled", "levit", "resnet"])
 def test_models_without_a_class_token_or_with_stages(name):
-    torch.manual_seed(0)
-    net = suffice.load(f"zoo/{name}", pretrained=False, device="cpu")
-    awake(net.module)
+    net = awake(untrained(name))
     maps = attribute(net, pictures(2, 56), "vit-cx", threshold=0.2).maps
     assert maps.shape == (2, 56, 56)
     assert maps.flatten(1).std(dim=1).min() > 0

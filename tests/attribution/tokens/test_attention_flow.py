@@ -1,19 +1,19 @@
 """Methods that follow attention: against literal twins, in several libraries, and where they do not fit."""
 
+import copy
+
 import pytest
 import torch
 from timm.models.deit import VisionTransformerDistilled
 from timm.models.vision_transformer import VisionTransformer
 
-from suffice import load
-from suffice.attribution import all_methods, attribute
-from suffice.attribution.call import explain
+from suffice.attribution import all_methods, attribute, explain
 from suffice.errors import OptionError
-from suffice.perturb import Forwarder
+from suffice.perturb import Batch, Runner
 from suffice.vision import Classifier
-from tests.attribution.methods import attention_twin as twins
 from tests.attribution.nets import MEAN, STD, assert_close, pictures
-from tests.attribution.trained import TRAINED, scenes, trained
+from tests.attribution.tokens import twin as twins
+from tests.attribution.trained import TRAINED, scenes, trained, untrained
 
 NAMES = ("raw-attention", "rollout", "cgw2", "attention-grad-cam", "tam", "bt-h", "bt-t")
 POOLED = ("rollout", "cgw2", "bt-h", "bt-t")
@@ -131,10 +131,7 @@ def test_the_way_can_start_elsewhere(name):
 def test_more_images_than_fit_at_once(name):
     net, images = classifier(MODELS["distilled"][0]()), pictures(5)
     targets, ids = torch.tensor(TARGETS[:5]), [str(i) for i in range(5)]
-    whole, parts = (
-        explain(all_methods()[name], net, images, targets, ids, 0, Forwarder(net, batch_size=size), {})
-        for size in (5, 2)
-    )
+    whole, parts = (explain(Batch(net, images, targets, ids, 0, Runner(net, batch_size=size)), name) for size in (5, 2))
     torch.testing.assert_close(parts, whole, rtol=1e-4, atol=1e-5 * float(whole.abs().max()))
 
 
@@ -254,14 +251,14 @@ def test_the_same_network_of_another_library_has_the_same_maps(copied, name):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("model", ["swin", "nest", "levit"])
 def test_windows_and_changing_grids_are_refused(name, model):
-    net = load(f"zoo/{model}", pretrained=False, device="cpu")
+    net = untrained(model)
     with pytest.raises(OptionError, match=rf"{name} does not fit zoo/{model}"):
         attribute(net, torch.rand(1, 3, 56, 56), name)
 
 
 @pytest.mark.parametrize("name", POOLED)
 def test_models_with_windows_are_known_not_to_fit(name):
-    nets = {model: load(f"zoo/{model}", pretrained=False, device="cpu") for model in ("swin-4", "nest", "pit", "deit")}
+    nets = {model: untrained(model) for model in ("swin-4", "nest", "pit", "deit")}
     reasons = {model: all_methods()[name].incompatibility(net) for model, net in nets.items()}
     assert "windows" in reasons["swin-4"]
     assert "windows" in reasons["nest"]
@@ -277,7 +274,7 @@ def test_without_class_token_is_refused_where_nothing_else_is_defined(name):
 
 @pytest.mark.parametrize("name", ["rollout", "cgw2", "tam", "bt-h"])
 def test_the_message_says_where_a_model_that_pools_can_be_entered(name):
-    net = load("zoo/pit", pretrained=False, device="cpu")
+    net = untrained("pit")
     images = torch.rand(2, 3, 56, 56)
     with pytest.raises(OptionError, match=r"13×13 .* 7×7.*start_layer=2"):
         attribute(net, images, name)
@@ -286,9 +283,9 @@ def test_the_message_says_where_a_model_that_pools_can_be_entered(name):
 
 @pytest.mark.parametrize("loudness", [1e-3, 1.0])  # an activation is almost linear where values are small, or large
 def test_values_need_a_linear_projection(loudness):
-    net = load("zoo/levit", pretrained=False, device="cpu")  # an activation before the projection
-    lively(net.module)
-    for name, parameter in net.module.named_parameters():
+    module = lively(copy.deepcopy(untrained("levit").module))  # an activation before the projection
+    net = untrained("levit").with_module(module)
+    for name, parameter in module.named_parameters():
         if ".qkv." in name:
             parameter.data *= loudness
     with pytest.raises(OptionError, match="linear"):
@@ -301,12 +298,12 @@ def test_values_need_a_linear_projection(loudness):
         ("raw-attention", {"layer": 3}, "has 3 blocks"),
         ("raw-attention", {"heads": "median"}, "'mean', 'max' or 'min'"),
         ("attention-grad-cam", {"layer": -4}, "has 3 blocks"),
-        ("rollout", {"variant": "abnar"}, "'chefer', 'vit-explain', 'tam'"),
-        ("rollout", {"discard": 1.0}, "less than 1"),
+        ("rollout", {"variant": "abnar"}, "'chefer', 'vit-explain' or 'tam'"),
+        ("rollout", {"discard": 1.0}, "discard=1.0; it can be a number from 0 to below 1"),
         ("rollout", {"start_layer": 3}, "has 3 blocks"),
         ("cgw2", {"start_layer": -1}, "from 0 to 2"),
         ("cgw2", {"clip": "all"}, "'heads' or 'mean'"),
-        ("tam", {"steps": 1}, "2 or more"),
+        ("tam", {"steps": 1}, "steps=1; it can be a whole number from 2 on"),
         ("bt-h", {"start_layer": 3}, "has 3 blocks"),
         ("bt-t", {"start_layer": 3}, "has 3 blocks"),
     ],

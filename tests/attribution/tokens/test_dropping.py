@@ -6,7 +6,7 @@ import torch
 import torchvision
 
 from suffice.attribution.tokens.dropping import can_drop_tokens, token_dropping
-from suffice.perturb import Forwarder
+from suffice.perturb import Runner
 from suffice.vision import Classifier
 from tests.attribution.nets import MEAN, STD, pictures, small_cnn
 from tests.attribution.token_nets import distilled, lively, plain, registers
@@ -52,7 +52,7 @@ def test_keeping_all_tokens_is_the_plain_forward(make):
     assert can_drop_tokens(net.module)
     images = torch.tensor([4, 0, 4, 2])
     everything = torch.arange(16).expand(4, -1)
-    with token_dropping(Forwarder(net, batch_size=2), inputs) as ask:
+    with token_dropping(Runner(net, batch_size=2), inputs) as ask:
         all_kept = ask(images, everything)
         shuffled = ask(images, everything.flip(1))
         few = ask(images, everything[:, ::2])
@@ -72,7 +72,7 @@ def test_some_tokens_by_hand(make):
     inputs, module = net.normalize(pictures(3)), net.module
     kept = torch.tensor([[1, 5, 6], [0, 3, 15]])
     prefix = module.num_prefix_tokens
-    with token_dropping(Forwarder(net), inputs) as ask:
+    with token_dropping(Runner(net), inputs) as ask:
         ours = ask(torch.tensor([2, 0]), kept)
     for row, (image, own) in enumerate(zip([2, 0], kept, strict=True)):
         x = module._pos_embed(module.patch_embed(inputs[image : image + 1]))
@@ -87,7 +87,7 @@ def test_half_the_tokens_are_less_than_half_the_work():
 
     net = plain()
     inputs = net.normalize(pictures(4))
-    with token_dropping(Forwarder(net), inputs) as ask:
+    with token_dropping(Runner(net), inputs) as ask:
         counts = []
         for step in (1, 2):
             with FlopCounterMode(display=False) as counter:
@@ -98,15 +98,15 @@ def test_half_the_tokens_are_less_than_half_the_work():
 
 def test_an_error_leaves_no_hook():
     net = plain()
-    with pytest.raises(IndexError), token_dropping(Forwarder(net), net.normalize(pictures(1))) as ask:
+    with pytest.raises(IndexError), token_dropping(Runner(net), net.normalize(pictures(1))) as ask:
         ask(torch.tensor([3]), torch.tensor([[0]]))
     assert not net.module.blocks[0]._forward_pre_hooks
 
 
-def test_precision_of_the_forwarder():
+def test_precision_of_the_runner():
     net = plain()
     inputs = net.normalize(pictures(2))
-    with token_dropping(Forwarder(net, precision="bf16"), inputs) as ask:
+    with token_dropping(Runner(net, precision="bf16"), inputs) as ask:
         rough = ask(torch.arange(2), torch.arange(16).expand(2, -1))
     torch.testing.assert_close(rough, net.logits(inputs), rtol=0.1, atol=0.3)
     assert (rough != net.logits(inputs)).any()
