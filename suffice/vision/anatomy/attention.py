@@ -28,17 +28,8 @@ Keep = Callable[[str, Tensor], Tensor]
 
 
 def computes_attention(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether a call is one of those by which attention is computed.
-
-    Softmax counts when it is over the last axis of at least three: over the keys.
-
-    Example:
-        >>> computes_attention(torch.softmax, (torch.zeros(2, 3, 3), -1), {})
-        True
-        >>> computes_attention(torch.softmax, (torch.zeros(2, 10), -1), {})
-        False
-    """
-    if func is F.scaled_dot_product_attention or func is F.multi_head_attention_forward:
+    """Whether a call computes attention; softmax does when it is over the last axis of at least three: the keys."""
+    if func in (F.scaled_dot_product_attention, F.multi_head_attention_forward):
         return True
     if func not in _SOFTMAX:
         return False
@@ -60,10 +51,8 @@ class _Running:
 class AttentionCapture(TorchFunctionMode):
     """Hands each attention matrix computed inside the modules of interest to ``keep``; uses what comes back.
 
-    Args:
-        keep: Called with the module's name and the matrix [N, heads, queries, keys] after softmax
-            ([N*windows, heads, queries, keys] for windowed attention). What it returns takes the matrix's
-            place in the computation.
+    ``keep`` is called with the module's name and the matrix [N, heads, queries, keys] after softmax ([N*windows, heads,
+    queries, keys] for windowed attention). What it returns takes the matrix's place in the computation.
     """
 
     def __init__(self, keep: Keep) -> None:
@@ -144,7 +133,8 @@ class AttentionCapture(TorchFunctionMode):
             key, value = key.repeat_interleave(groups, -3), value.repeat_interleave(groups, -3)
         # Like the fused kernels: scores and softmax in single precision at least.
         precise = torch.promote_types(query.dtype, torch.float32)
-        scores = (query.to(precise) * _scale(query, scale)) @ key.to(precise).transpose(-2, -1)
+        scale = query.shape[-1] ** -0.5 if scale is None else scale
+        scores = (query.to(precise) * scale) @ key.to(precise).transpose(-2, -1)
         if is_causal:
             visible = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
             scores = scores.masked_fill(~visible, float("-inf"))
@@ -177,24 +167,19 @@ class AttentionCapture(TorchFunctionMode):
                 f"{self._stack[-1].name!r} uses nn.MultiheadAttention with {', '.join(unusual)}; its "
                 "attention cannot be recorded, only plain batched attention can"
             )
-        heads = given["num_heads"]
-        bias = given["in_proj_bias"]
+        heads, bias = given["num_heads"], given["in_proj_bias"]
         biases = (None, None, None) if bias is None else bias.chunk(3)
         # Sequences come first here: [length, N, C].
         q, k, v = (
             F.linear(x, weight, b).unflatten(-1, (heads, -1)).permute(1, 2, 0, 3)
             for x, weight, b in zip((query, key, value), given["in_proj_weight"].chunk(3), biases, strict=True)
         )
-        weights = self._kept(((q * _scale(q, None)) @ k.transpose(-2, -1)).softmax(-1))
+        weights = self._kept(((q * q.shape[-1] ** -0.5) @ k.transpose(-2, -1)).softmax(-1))
         mixed = (weights @ v).permute(2, 0, 1, 3).flatten(2)
         output = F.linear(mixed, given["out_proj_weight"], given["out_proj_bias"])
         if not given["need_weights"]:
             return output, None
         return output, weights.mean(1) if given["average_attn_weights"] else weights
-
-
-def _scale(query: Tensor, scale: float | None) -> float:
-    return query.shape[-1] ** -0.5 if scale is None else scale
 
 
 def _is_nest(module: nn.Module) -> bool:

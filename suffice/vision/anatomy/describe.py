@@ -3,37 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from suffice.errors import AnatomyError, OptionError
-from suffice.vision.anatomy import known_hf, known_timm, known_torchvision
-from suffice.vision.anatomy.common import Size
+from suffice.vision.anatomy.common import Describe
 from suffice.vision.anatomy.generic_cnn import generic_cnn
+from suffice.vision.anatomy.known import FAMILIES
 from suffice.vision.anatomy.preserve import preserved
-from suffice.vision.anatomy.structure import Anatomy, under
+from suffice.vision.anatomy.structure import Anatomy, Size, under
 from suffice.vision.anatomy.trace import HOW_TO_REGISTER, run_blank
 
 Test = Callable[[nn.Module], bool]
-Describe = Callable[[nn.Module, Size], Anatomy]
 
 _registered: list[tuple[Test, Describe]] = []
-_BUILT_IN: tuple[tuple[Test, Describe], ...] = tuple(
-    (family.recognizes, family.describe)
-    for library in (known_timm, known_torchvision, known_hf)
-    for family in library.FAMILIES
-)
+_BUILT_IN: list[tuple[Test, Describe]] = [(family.recognizes, family.describe) for family in FAMILIES]
 
 
 def describe(module: nn.Module, size: int | tuple[int, int]) -> Anatomy:
     """The parts of a model at one input size.
 
     The model may be of a known family, hold exactly one such model (after a normalization layer, inside a
-    wrapper), or be a plain convolutional model of any make. One blank image is run through it; it is left as
-    it was.
+    wrapper), or be a plain convolutional model of any make. One blank image is run through it.
 
     Args:
         module: The model, taking images [N, C, height, width].
@@ -52,8 +44,7 @@ def describe(module: nn.Module, size: int | tuple[int, int]) -> Anatomy:
         ('cnn', '1', (16, 16))
     """
     wanted = _as_size(size)
-    found = _recognize(module)
-    if found is not None:
+    if found := _recognize(module):
         return found(module, wanted)
     inside = _known_inside(module)
     if len(inside) > 1:
@@ -105,8 +96,7 @@ def _known_inside(module: nn.Module) -> dict[str, Describe]:
     for name, part in module.named_modules():
         if any(name.startswith(f"{outer}.") for outer in inside):
             continue
-        found = _recognize(part)
-        if found is not None:
+        if found := _recognize(part):
             inside[name] = found
     return inside
 
@@ -119,11 +109,7 @@ def _input_size(module: nn.Module, name: str, size: Size) -> Size:
         images = [x for x in (*inputs, *kwargs.values()) if isinstance(x, Tensor) and x.dim() == 4]
         sizes.extend((image.shape[2], image.shape[3]) for image in images[:1])
 
-    with ExitStack() as stack:
-        stack.enter_context(preserved(module))
-        stack.enter_context(torch.no_grad())
-        handle = module.get_submodule(name).register_forward_pre_hook(note, with_kwargs=True)
-        stack.callback(handle.remove)
+    with preserved(module), module.get_submodule(name).register_forward_pre_hook(note, with_kwargs=True):
         run_blank(module, size)
     if len(sizes) != 1:
         raise AnatomyError(

@@ -11,8 +11,7 @@ from torch.overrides import TorchFunctionMode
 
 from suffice.errors import AnatomyError
 from suffice.vision.anatomy.attention import computes_attention
-from suffice.vision.anatomy.common import Size
-from suffice.vision.anatomy.structure import Anatomy, Layout
+from suffice.vision.anatomy.structure import Anatomy, Layout, Size
 from suffice.vision.anatomy.trace import HOW_TO_REGISTER, Event, trace
 
 # These read and write [N, C, h, w] by definition, so their outputs anchor what other layers' outputs mean.
@@ -41,17 +40,13 @@ def generic_cnn(module: nn.Module, size: Size) -> Anatomy:
     two axes equal those of the latest such layer and its first three do not fit [N, h, w, C] as well.
 
     Attention between convolutions, as in MobileViT, is no obstacle: such a model is described by its maps alone.
-
-    Raises:
-        AnatomyError: If the model ends in attention, tokens or channels-last maps, or has no
-            layer that runs once and puts out a map larger than 1×1.
     """
     watcher = _AttentionWatcher()
     parts = {name: part for name, part in module.named_modules() if name}
     events = trace(module, size, parts, mode=watcher, events=watcher.events)
     runs = Counter(name for name, _ in events)
-    maps: list[tuple[int, str, tuple[int, int]]] = []
-    anchor: tuple[int, int] | None = None
+    maps: list[tuple[int, str, Size]] = []
+    anchor: Size | None = None
     for when, (name, shape) in enumerate(events):
         if len(shape) != 4 or isinstance(parts[name], GLOBAL_POOLS):
             continue
@@ -74,16 +69,15 @@ def generic_cnn(module: nn.Module, size: Size) -> Anatomy:
         if len(shape) == 4 and shape[1:3] == grid and shape[2:] != grid:
             raise _unknown(module, f"layer {name!r} puts out channels-last maps, shape {shape}")
 
-    features: dict[tuple[int, int], str] = {}
+    features: dict[Size, str] = {}
     for _, name, resolution in maps:
         smallest = next(reversed(features), None)
-        # A shortcut may still put out the previous resolution: only same or smaller ones follow the main
-        # path.
+        # A shortcut may still put out the previous resolution: only same or smaller ones follow the main path.
         if smallest is None or resolution[0] * resolution[1] <= smallest[0] * smallest[1]:
             features[resolution] = name
     layouts = {name: Layout("nchw", resolution) for resolution, name in features.items()}
     layouts[target] = Layout("nchw", grid)
-    return Anatomy("cnn", size, target_layer=target, feature_layers=tuple(features.values()), layouts=layouts)
+    return Anatomy("cnn", size, target, tuple(features.values()), layouts)
 
 
 def _proportioned(grid: tuple[int, ...], size: Size) -> bool:
@@ -103,10 +97,9 @@ class _AttentionWatcher(TorchFunctionMode):
     def __torch_function__(
         self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
-        kwargs = kwargs or {}
-        if computes_attention(func, args, kwargs):
+        if computes_attention(func, args, kwargs or {}):
             self.last_attention = len(self.events)
-        return func(*args, **kwargs)
+        return func(*args, **(kwargs or {}))
 
 
 def _unknown(module: nn.Module, why: str) -> AnatomyError:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from copy import copy
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -13,9 +14,8 @@ from torch import Tensor, nn
 
 from suffice.errors import AnatomyError, OptionError
 from suffice.vision.anatomy.attention import AttentionCapture
-from suffice.vision.anatomy.names import find_modules
 from suffice.vision.anatomy.preserve import preserved
-from suffice.vision.anatomy.trace import first_tensor
+from suffice.vision.anatomy.trace import find_modules, first_tensor
 
 
 @dataclass(frozen=True)
@@ -125,21 +125,19 @@ def record(
         stack.enter_context(preserved(module, frozen=gradients))
         if gradients:
             stack.enter_context(torch.inference_mode(False))
-            stack.enter_context(torch.enable_grad())
-        else:
-            stack.enter_context(torch.no_grad())
+        stack.enter_context(torch.set_grad_enabled(gradients))
 
         def attach(handle: Any) -> None:
             stack.callback(handle.remove)
 
         attach(module.register_forward_pre_hook(passes.start, prepend=True))
         for name, layer in layers.items():
-            attach(layer.register_forward_hook(_keep_output(name, seen, passes)))
+            attach(layer.register_forward_hook(partial(_keep_output, seen, passes, name)))
         if attention_modules:
-            capture = AttentionCapture(_keep_attention(seen, passes))
+            capture = AttentionCapture(partial(_keep_attention, seen, passes))
             for name, layer in attention_modules.items():
-                attach(layer.register_forward_pre_hook(_enter(name, capture), with_kwargs=True))
-                attach(layer.register_forward_hook(_leave(capture), always_call=True))
+                attach(layer.register_forward_pre_hook(partial(capture.entering, name), with_kwargs=True))
+                attach(layer.register_forward_hook(lambda *_: capture.leaving(), always_call=True))
             stack.enter_context(capture)
         attach(module.register_forward_hook(passes.stop, always_call=True))
         yield seen
@@ -174,25 +172,26 @@ def _start_of_graph(tensor: Tensor, gradients: bool) -> Tensor:
     return tensor.detach().requires_grad_() if gradients and not tensor.requires_grad else tensor
 
 
-def _keep_output(name: str, seen: Recording, passes: _Passes) -> Callable[..., Any]:
-    def keep(_layer: nn.Module, inputs: tuple[Any, ...], output: Any) -> Any:
-        found = first_tensor(output)
-        if found is None:
-            raise AnatomyError(f"layer {name!r} puts out {type(output).__name__} without a tensor in it")
-        passes.note(f"layer {name!r}")
-        if any(isinstance(x, Tensor) and _share_memory(x, found) for x in inputs):
-            # Identity and in-place layers hand on memory that others may still write to.
-            found = found.clone()
-        tensor = _start_of_graph(found, seen.with_gradients)
-        seen.activations[name] = tensor
-        # A copy goes on: what follows may work in place, which must not reach what was recorded.
-        return _with_first_tensor(output, tensor.clone())
+def _keep_output(
+    seen: Recording, passes: _Passes, name: str, _layer: nn.Module, inputs: tuple[Any, ...], output: Any
+) -> Any:
+    found = first_tensor(output)
+    if found is None:
+        raise AnatomyError(f"layer {name!r} puts out {type(output).__name__} without a tensor in it")
+    passes.note(f"layer {name!r}")
+    memory = found.untyped_storage().data_ptr()
+    if any(isinstance(x, Tensor) and x.untyped_storage().data_ptr() == memory for x in inputs):
+        # Identity and in-place layers hand on memory that others may still write to.
+        found = found.clone()
+    seen.activations[name] = _start_of_graph(found, seen.with_gradients)
+    # A copy goes on: what follows may work in place, which must not reach what was recorded.
+    return _with_first_tensor(output, seen.activations[name].clone())
 
-    return keep
 
-
-def _share_memory(a: Tensor, b: Tensor) -> bool:
-    return a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
+def _keep_attention(seen: Recording, passes: _Passes, name: str, weights: Tensor) -> Tensor:
+    passes.note(f"attention {name!r}")
+    seen.attention[name] = _start_of_graph(weights, seen.with_gradients)
+    return seen.attention[name]
 
 
 def _with_first_tensor(output: Any, tensor: Tensor) -> Any:
@@ -206,32 +205,7 @@ def _with_first_tensor(output: Any, tensor: Tensor) -> Any:
         return output
     where = next(i for i, value in enumerate(output) if first_tensor(value) is not None)
     items = [*output[:where], _with_first_tensor(output[where], tensor), *output[where + 1 :]]
-    if hasattr(output, "_make"):
-        return output._make(items)
-    return type(output)(items)
-
-
-def _keep_attention(seen: Recording, passes: _Passes) -> Callable[[str, Tensor], Tensor]:
-    def keep(name: str, weights: Tensor) -> Tensor:
-        passes.note(f"attention {name!r}")
-        seen.attention[name] = _start_of_graph(weights, seen.with_gradients)
-        return seen.attention[name]
-
-    return keep
-
-
-def _enter(name: str, capture: AttentionCapture) -> Callable[..., None]:
-    def enter(layer: nn.Module, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        capture.entering(name, layer, inputs, kwargs)
-
-    return enter
-
-
-def _leave(capture: AttentionCapture) -> Callable[..., None]:
-    def leave(_layer: nn.Module, _inputs: Any, _output: Any) -> None:
-        capture.leaving()
-
-    return leave
+    return output._make(items) if hasattr(output, "_make") else type(output)(items)
 
 
 def _check_complete(module: nn.Module, seen: Recording, activations: Sequence[str], attention: Sequence[str]) -> None:

@@ -12,6 +12,7 @@ from suffice.errors import AnatomyError
 from suffice.plugins import did_you_mean
 
 Form = Literal["nchw", "nhwc", "tokens", "blocked"]
+Size = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -20,34 +21,28 @@ class Layout:
 
     Attributes:
         form: ``"nchw"`` [N, C, h, w]; ``"nhwc"`` [N, h, w, C]; ``"tokens"`` [N, prefix + h*w, C], row by row;
-            ``"blocked"`` [N, blocks, side*side, C], square blocks row by row and the positions in each row by
-            row.
+            ``"blocked"`` [N, blocks, side*side, C], square blocks and the positions in each row by row.
         grid: Rows and columns ``(h, w)`` of the map.
         prefix: Tokens before the patch tokens (``"tokens"`` only).
         side: Edge of a block in positions (``"blocked"`` only).
     """
 
     form: Form
-    grid: tuple[int, int]
+    grid: Size
     prefix: int = 0
     side: int = 0
 
     def fits(self, shape: tuple[int, ...]) -> bool:
         """Whether an output of this shape can have this layout at this grid."""
         h, w = self.grid
-        if self.form == "nchw":
-            return len(shape) == 4 and tuple(shape[2:]) == self.grid
-        if self.form == "nhwc":
-            return len(shape) == 4 and tuple(shape[1:3]) == self.grid
         if self.form == "tokens":
             return len(shape) == 3 and shape[1] == self.prefix + h * w
-        return (
-            len(shape) == 4
-            and h % self.side == 0
-            and w % self.side == 0
-            and shape[2] == self.side**2
-            and shape[1] * shape[2] == h * w
-        )
+        if len(shape) != 4:
+            return False
+        if self.form == "blocked":
+            whole = h % self.side == 0 and w % self.side == 0
+            return whole and shape[2] == self.side**2 and shape[1] * shape[2] == h * w
+        return tuple(shape[2:] if self.form == "nchw" else shape[1:3]) == self.grid
 
     def maps(self, activation: Tensor) -> Tensor:
         """Channel-first maps [N, C, h, w] of an activation in this layout, prefix tokens left out."""
@@ -77,8 +72,7 @@ class Anatomy:
     Attributes:
         kind: ``"cnn"`` or ``"transformer"``.
         size: Height and width of the input that this describes.
-        target_layer: The layer that CAM-like methods read by default. The gradient of a logit is non-zero
-            there.
+        target_layer: The layer that CAM-like methods read by default; the gradient of a logit is non-zero there.
         feature_layers: Layers whose outputs are feature maps, from input to output: stages of convolutional
             and hierarchical models, blocks of plain transformers.
         layouts: How the output of each layer that ``maps`` and ``tokens`` can read is laid out.
@@ -90,7 +84,7 @@ class Anatomy:
     """
 
     kind: Literal["cnn", "transformer"]
-    size: tuple[int, int]
+    size: Size
     target_layer: str
     feature_layers: tuple[str, ...]
     layouts: Mapping[str, Layout] = field(repr=False, hash=False)
@@ -101,12 +95,7 @@ class Anatomy:
     norms: tuple[str | None, ...] = ()
 
     def __post_init__(self) -> None:
-        named = {
-            *self.feature_layers,
-            self.target_layer,
-            *self.blocks,
-            *(norm for norm in self.norms if norm),
-        }
+        named = {*self.feature_layers, self.target_layer, *self.blocks, *filter(None, self.norms)}
         if unread := sorted(named - set(self.layouts)):
             raise AnatomyError(f"layers {unread} are named but have no Layout; give one in layouts for each")
         if self.blocks and not len(self.blocks) == len(self.attention) == len(self.norms):
@@ -116,16 +105,12 @@ class Anatomy:
             )
 
     @property
-    def token_grid(self) -> tuple[int, int] | None:
+    def token_grid(self) -> Size | None:
         """Rows and columns of the patch tokens in the last block; None when there are no blocks."""
         return self.layouts[self.blocks[-1]].grid if self.blocks else None
 
     def layout(self, layer: str) -> Layout:
-        """The layout of a layer's output.
-
-        Raises:
-            AnatomyError: If it is not known for that layer.
-        """
+        """The layout of a layer's output; an error where it is not known."""
         try:
             return self.layouts[layer]
         except KeyError:
@@ -134,7 +119,7 @@ class Anatomy:
                 "Layers that can be read: Anatomy.layouts"
             ) from None
 
-    def grid(self, layer: str) -> tuple[int, int]:
+    def grid(self, layer: str) -> Size:
         """Rows and columns ``(h, w)`` of a layer's map."""
         return self.layout(layer).grid
 
@@ -151,15 +136,7 @@ class Anatomy:
         return self._checked(layer, activation).maps(activation)
 
     def tokens(self, layer: str, activation: Tensor) -> Tensor:
-        """Patch tokens of a layer's output, row by row, without class, distillation and register tokens.
-
-        Args:
-            layer: A feature layer, block, norm or the target layer.
-            activation: The layer's output, in the layer's own layout.
-
-        Returns:
-            Tokens [N, h*w, C].
-        """
+        """Patch tokens [N, h*w, C] of a layer's output, row by row, without class, distillation, register tokens."""
         return self._checked(layer, activation).tokens(activation)
 
     def _checked(self, layer: str, activation: Tensor) -> Layout:
@@ -173,7 +150,7 @@ class Anatomy:
         return layout
 
 
-def under(anatomy: Anatomy, prefix: str, size: tuple[int, int]) -> Anatomy:
+def under(anatomy: Anatomy, prefix: str, size: Size) -> Anatomy:
     """The anatomy of a model that holds the described one as its submodule ``prefix``."""
 
     def name(layer: str) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Iterable
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import torch
@@ -11,10 +13,30 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from suffice.errors import AnatomyError
-from suffice.vision.anatomy.names import find_modules
+from suffice.plugins import did_you_mean
 from suffice.vision.anatomy.preserve import preserved
 
 Event = tuple[str, tuple[int, ...]]
+
+HOW_TO_REGISTER = (
+    "describe this kind of model with suffice.vision.anatomy.register_anatomy(test, describe), where "
+    "test(module) says whether it is one and describe(module, size) returns its Anatomy"
+)
+
+
+def find_modules(module: nn.Module, names: Iterable[str]) -> dict[str, nn.Module]:
+    """Submodules by name, in the order asked for; any name of a module that is used in several places."""
+    found = {}
+    for name in names:
+        try:
+            found[name] = module.get_submodule(name)
+        except AttributeError:
+            known = dict(module.named_modules(remove_duplicate=False))
+            raise AnatomyError(
+                f"{type(module).__name__} has no module named {name!r}.{did_you_mean(name, known)} "
+                "All names: dict(module.named_modules())"
+            ) from None
+    return found
 
 
 def first_tensor(output: Any) -> Tensor | None:
@@ -51,27 +73,19 @@ def trace(
 
     Returns:
         ``(name, shape)`` for each time that one of the layers completed with a tensor.
-
-    Raises:
-        AnatomyError: If a name does not exist or the model cannot process an image of that size.
     """
     events = [] if events is None else events
 
-    def watch(name: str) -> Callable[..., None]:
-        def note(_module: nn.Module, _inputs: Any, output: Any) -> None:
-            tensor = first_tensor(output)
-            if tensor is not None:
-                events.append((name, tuple(tensor.shape)))
-
-        return note
+    def note(name: str, _module: nn.Module, _inputs: Any, output: Any) -> None:
+        tensor = first_tensor(output)
+        if tensor is not None:
+            events.append((name, tuple(tensor.shape)))
 
     submodules = find_modules(module, names)
     with ExitStack() as stack:
         stack.enter_context(preserved(module))
-        stack.enter_context(torch.no_grad())
         for name, submodule in submodules.items():
-            handle = submodule.register_forward_hook(watch(name))
-            stack.callback(handle.remove)
+            stack.callback(submodule.register_forward_hook(partial(note, name)).remove)
         if mode is not None:
             stack.enter_context(mode)
         run_blank(module, size)
@@ -79,35 +93,28 @@ def trace(
 
 
 def output_shapes(module: nn.Module, size: tuple[int, int], names: Iterable[str]) -> dict[str, tuple[int, ...]]:
-    """Shapes of the outputs of the named layers, in order of execution.
-
-    Raises:
-        AnatomyError: If a layer does not exist, did not run, or ran several times.
-    """
+    """Shapes of the outputs of the named layers, each of which must run once, in order of execution."""
     names = tuple(dict.fromkeys(names))
     events = trace(module, size, names)
-    shapes = dict(events)
-    if missing := [name for name in names if name not in shapes]:
+    runs = Counter(name for name, _ in events)
+    if missing := [name for name in names if name not in runs]:
         raise AnatomyError(
-            f"layers {missing} of {type(module).__name__} put out no tensor in a forward pass; " + HOW_TO_REGISTER
+            f"layers {missing} of {type(module).__name__} put out no tensor in a forward pass; {HOW_TO_REGISTER}"
         )
-    if len(events) > len(shapes):
-        repeated = sorted({name for name in shapes if sum(name == seen for seen, _ in events) > 1})
+    if repeated := sorted(name for name in runs if runs[name] > 1):
         raise AnatomyError(
-            f"layers {repeated} of {type(module).__name__} ran several times in one forward pass; " + HOW_TO_REGISTER
+            f"layers {repeated} of {type(module).__name__} ran several times in one forward pass; {HOW_TO_REGISTER}"
         )
-    return shapes
+    return dict(events)
 
 
+@torch.no_grad()
 def run_blank(module: nn.Module, size: tuple[int, int]) -> None:
-    """Run the model on one black image.
-
-    Raises:
-        AnatomyError: If the model cannot process it.
-    """
+    """Run the model on one black image, with as many channels as its first convolution takes; 3 without one."""
+    channels = next((m.in_channels for m in module.modules() if isinstance(m, nn.Conv2d)), 3)
     # Any dtype and device will do as long as it is the model's own.
     like = next((p for p in module.parameters() if p.is_floating_point()), torch.empty(0))
-    image = torch.zeros(1, _channels(module), *size, dtype=like.dtype, device=like.device)
+    image = torch.zeros(1, channels, *size, dtype=like.dtype, device=like.device)
     try:
         module(image)
     except Exception as error:
@@ -115,14 +122,3 @@ def run_blank(module: nn.Module, size: tuple[int, int]) -> None:
             f"{type(module).__name__} cannot process a blank image of shape {tuple(image.shape)}: {error}. "
             "Describe it at the input size that it was built for"
         ) from error
-
-
-def _channels(module: nn.Module) -> int:
-    """Channels of the input: what the first convolution takes; 3 when there is no convolution."""
-    return next((m.in_channels for m in module.modules() if isinstance(m, nn.Conv2d)), 3)
-
-
-HOW_TO_REGISTER = (
-    "describe this kind of model with suffice.vision.anatomy.register_anatomy(test, describe), where "
-    "test(module) says whether it is one and describe(module, size) returns its Anatomy"
-)
