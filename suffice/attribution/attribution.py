@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 # A notebook shows so many maps; .show() shows all.
 _AT_A_GLANCE = 8
+_LEGIBLE = 224  # pixels a side
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +125,9 @@ class Attribution:
             shown = [picture.decode() for picture in open_images(images)]
             if len(shown) != len(self):
                 raise OptionError(f"{len(shown)} images were given for {len(self)} maps.")
-        return side_by_side([overlay(m, shown[i]) for i, m in enumerate(self.resized())])
+        times = max(1, round(_LEGIBLE / max(self.settings["size"])))  # small inputs are drawn larger
+        height, width = (times * length for length in self.settings["size"])
+        return side_by_side([overlay(m, shown[i]) for i, m in enumerate(self.resized((height, width)))])
 
     def to_arrow(self) -> pyarrow.Table:
         """One row an image: ``image``, ``image_id``, ``index``, ``target``, ``label``, ``confidence``, and ``map``.
