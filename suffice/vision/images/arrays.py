@@ -19,35 +19,32 @@ SLACK = 1e-5
 
 
 def pixels_of_tensor(tensor: Tensor, name: str = "the tensor") -> Tensor:
-    """Pixels as float32 in [0, 1] with three channels, on the same device.
+    """Pixels as float32 in [0, 1] with three channels, on the same device; a copy.
 
     Args:
         tensor: [H, W], [C, H, W] or [N, C, H, W] with C = 1 or 3; uint8, uint16, or float in [0, 1].
         name: What errors call it.
 
     Returns:
-        Float32 [3, H, W], or [N, 3, H, W] if a batch was given; a copy.
-
-    Raises:
-        ImageError: Another shape, another type, or values outside [0, 1].
+        Float32 [3, H, W], or [N, 3, H, W] if a batch was given.
 
     Example:
         >>> pixels_of_tensor(torch.full((1, 2, 2), 255, dtype=torch.uint8)).shape
         torch.Size([3, 2, 2])
     """
-    pixels = as_float(unify(tensor_batch(tensor, name), name))
+    pixels = as_float(unify(_tensor_batch(tensor, name), name))
     if tensor.is_floating_point():  # others were converted, which copies
         pixels = pixels.clone()
     return pixels if tensor.dim() == 4 else pixels[0]
 
 
-def tensor_batch(tensor: Tensor, name: str) -> Tensor:
-    """View a tensor as [N, C, H, W].
+def pixel_batch(pixels: Tensor | np.ndarray[Any, Any], name: str) -> Tensor | np.ndarray[Any, Any]:
+    """View a tensor or an array as [N, C, H, W]; errors call it by the name."""
+    return _tensor_batch(pixels, name) if isinstance(pixels, Tensor) else _array_batch(pixels, name)
 
-    Args:
-        tensor: [H, W], [C, H, W] or [N, C, H, W] with C = 1 or 3.
-        name: What errors call it.
-    """
+
+def _tensor_batch(tensor: Tensor, name: str) -> Tensor:
+    """View a tensor [H, W], [C, H, W] or [N, C, H, W], C = 1 or 3, as the last of these."""
     batch = tensor[(None,) * (4 - tensor.dim())] if 2 <= tensor.dim() <= 4 else tensor
     if batch.dim() != 4 or batch.shape[1] not in (1, 3):
         hint = " Its channels come last: write .movedim(-1, -3)." if tensor.dim() > 2 and tensor.shape[-1] == 3 else ""
@@ -56,18 +53,14 @@ def tensor_batch(tensor: Tensor, name: str) -> Tensor:
         )
     if 0 in batch.shape:
         raise ImageError(f"{name} has shape {list(tensor.shape)}, so it holds no pixels.")
-    check_type(str(tensor.dtype).removeprefix("torch."), tensor.is_floating_point(), name)
+    _check_type(str(tensor.dtype).removeprefix("torch."), tensor.is_floating_point(), name)
     return batch
 
 
-def array_batch(array: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:
-    """View an array as [N, C, H, W].
+def _array_batch(array: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:
+    """View an array H×W, H×W×C, N×H×W×C, C×H×W or N×C×H×W, C = 1, 3 or 4, as the last of these.
 
     Channels come last, as numpy users have them; they come first only where the last axis cannot be channels.
-
-    Args:
-        array: H×W, H×W×C, N×H×W×C, C×H×W or N×C×H×W with C = 1, 3 or 4.
-        name: What errors call it.
     """
     channels = (1, 3, 4)
     if array.ndim == 2:
@@ -83,20 +76,20 @@ def array_batch(array: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:
         )
     if array.size == 0:
         raise ImageError(f"{name} has shape {array.shape}, so it holds no pixels.")
-    check_type(array.dtype.name, array.dtype.kind == "f", name)
+    _check_type(array.dtype.name, array.dtype.kind == "f", name)
     return batch if batch.ndim == 4 else batch[None]
 
 
-def check_type(dtype: str, floating: bool, name: str) -> None:
-    """Raise unless the type of the numbers says what they mean."""
+def _check_type(dtype: str, floating: bool, name: str) -> None:
     if not floating and dtype not in ("uint8", "uint16"):
         raise ImageError(f"{name} has type {dtype}; expected uint8, uint16, or float in [0, 1].")
 
 
-def check_range(low: float, high: float, name: str) -> None:
-    """Raise unless the least and greatest of some floating-point pixels lie in [0, 1]."""
+def check_range(values: Tensor | np.ndarray[Any, Any], name: str) -> tuple[float, float]:
+    """The least and the greatest of some floating-point pixels; raise unless they lie in [0, 1]."""
+    low, high = _extremes(values)
     if low >= -SLACK and high <= 1 + SLACK:
-        return
+        return low, high
     seen = f"{name} has values from {low:.4g} to {high:.4g}"
     if not (np.isfinite(low) and np.isfinite(high)):
         raise ImageError(f"{name} has values that are not finite numbers: give pixels in [0, 1].")
@@ -105,8 +98,8 @@ def check_range(low: float, high: float, name: str) -> None:
     raise ImageError(f"{seen}, which looks normalized: give pixels in [0, 1] (undo mean and std, clip overshoot).")
 
 
-def extremes(values: Tensor | np.ndarray[Any, Any]) -> tuple[float, float]:
-    """The least and the greatest of some floating-point numbers; NaN where one is."""
+def _extremes(values: Tensor | np.ndarray[Any, Any]) -> tuple[float, float]:
+    """The least and the greatest; NaN where one is."""
     if isinstance(values, Tensor):
         if values.device.type != "cpu" or values.dtype == torch.bfloat16:
             low, high = values.detach().aminmax()
@@ -123,19 +116,10 @@ def tensor_of_array(array: np.ndarray[Any, Any]) -> Tensor:
 
 
 def unify(pixels: Tensor, name: str) -> Tensor:
-    """Three channels, and one of two types.
-
-    Args:
-        pixels: [..., C, H, W] with C = 1, 3 or 4; uint8, uint16 or floating point.
-        name: What errors call it.
-
-    Returns:
-        [..., 3, H, W]: uint8 where it was (and had no alpha channel), otherwise float32 in [0, 1].
-    """
+    """Pixels [..., C, H, W], C = 1, 3 or 4, as [..., 3, H, W]: uint8 where they were (without alpha), else float32."""
     if pixels.is_floating_point():
         pixels = pixels.detach().float()
-        low, high = extremes(pixels)
-        check_range(low, high, name)
+        low, high = check_range(pixels, name)
         if low < 0 or high > 1:
             pixels = pixels.clamp(0, 1)
     elif pixels.dtype != torch.uint8:

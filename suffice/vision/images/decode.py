@@ -10,30 +10,35 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import re
 import stat
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import BinaryIO, Union
 
 import numpy as np
-from PIL import (
-    BmpImagePlugin,
-    ExifTags,
-    GifImagePlugin,
-    Image,
-    ImageFile,
-    JpegImagePlugin,
-    PngImagePlugin,
-    TiffImagePlugin,
-    WebPImagePlugin,
-)
+from PIL import ExifTags, Image, ImageFile
+from PIL.BmpImagePlugin import BmpImageFile
+from PIL.GifImagePlugin import GifImageFile
+from PIL.JpegImagePlugin import JpegImageFile
+from PIL.PngImagePlugin import PngImageFile
+from PIL.TiffImagePlugin import TiffImageFile
+from PIL.WebPImagePlugin import WebPImageFile
 
 from suffice.errors import ImageError, ImageTooLarge, UnreadableImage
 from suffice.options import Count, check_options
 
 Encoded = Union[str, "os.PathLike[str]", bytes, BinaryIO]
 
-FORMATS = "JPEG, PNG, WebP, BMP, TIFF or GIF"
+# How a file begins, and Pillow's class for it.
+_READERS: tuple[tuple[bytes, type[ImageFile.ImageFile]], ...] = (
+    (rb"\xff\xd8\xff", JpegImageFile),
+    (rb"\x89PNG\r\n\x1a\n", PngImageFile),
+    (rb"GIF8[79]a", GifImageFile),
+    (rb"RIFF....WEBP", WebPImageFile),
+    (rb"II[*+]\0|MM\0[*+]", TiffImageFile),
+    (rb"BM", BmpImageFile),
+)
 
 # What undoes each EXIF orientation; 1 is upright.
 _UPRIGHT = {
@@ -97,13 +102,10 @@ def decode(source: Encoded, *, name: str | None = None, max_pixels: Count | None
 
 
 def check_size(size: tuple[int, int], name: str, max_pixels: int | None, *, pillow_checks: bool = False) -> None:
-    """Raise :class:`~suffice.errors.ImageTooLarge` for an image with more pixels than the limit.
+    """Raise :class:`~suffice.errors.ImageTooLarge` for an image (width, height) with more pixels than the limit.
 
-    Args:
-        size: Width and height.
-        name: What the error calls the image.
-        max_pixels: The limit; default: ``PIL.Image.MAX_IMAGE_PIXELS``, which may be None for no limit.
-        pillow_checks: Whether Pillow will compare with its own limit too, so that it bounds ``max_pixels``.
+    By default that is ``PIL.Image.MAX_IMAGE_PIXELS``, which may be None for no limit; where Pillow compares with it
+    too (``pillow_checks``), it bounds ``max_pixels``.
     """
     pillow_limit = Image.MAX_IMAGE_PIXELS
     limit = pillow_limit if max_pixels is None else max_pixels
@@ -161,43 +163,21 @@ def _open_header(file: BinaryIO, name: str, max_pixels: int | None) -> ImageFile
     file.seek(0)
     if not start:
         raise ImageError("the file is empty")
-    reader = _reader_for(start)
+    reader = next((reader for beginning, reader in _READERS if re.match(beginning, start, re.DOTALL)), None)
     if reader is None:
-        raise ImageError(f"it is not a {FORMATS} image; it starts with {start!r}")
-    if reader is GifImagePlugin.GifImageFile:
+        raise ImageError(f"it is not a JPEG, PNG, WebP, BMP, TIFF or GIF image; it starts with {start!r}")
+    if reader is GifImageFile:
         # Pillow allocates a whole frame while it opens a GIF, so its size must be known before.
         check_size(_gif_size(file), name, max_pixels, pillow_checks=True)
         file.seek(0)
     image = reader(file)
-    if isinstance(image, PngImagePlugin.PngImageFile):
+    if isinstance(image, PngImageFile):
         _scale_gray_key(image)
-    pillow_checks = reader in (
-        GifImagePlugin.GifImageFile,
-        TiffImagePlugin.TiffImageFile,
-        WebPImagePlugin.WebPImageFile,
-    )
-    check_size(image.size, name, max_pixels, pillow_checks=pillow_checks)
+    check_size(image.size, name, max_pixels, pillow_checks=reader in (GifImageFile, TiffImageFile, WebPImageFile))
     return image
 
 
-def _reader_for(start: bytes) -> Callable[[BinaryIO], ImageFile.ImageFile] | None:
-    """Pillow's class for a file that begins with these bytes."""
-    if start.startswith(b"\xff\xd8\xff"):
-        return JpegImagePlugin.JpegImageFile
-    if start.startswith(b"\x89PNG\r\n\x1a\n"):
-        return PngImagePlugin.PngImageFile
-    if start.startswith((b"GIF87a", b"GIF89a")):
-        return GifImagePlugin.GifImageFile
-    if start[:4] == b"RIFF" and start[8:12] == b"WEBP":
-        return WebPImagePlugin.WebPImageFile
-    if start.startswith((b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")):
-        return TiffImagePlugin.TiffImageFile
-    if start.startswith(b"BM"):
-        return BmpImagePlugin.BmpImageFile
-    return None
-
-
-def _scale_gray_key(image: PngImagePlugin.PngImageFile) -> None:
+def _scale_gray_key(image: PngImageFile) -> None:
     """Bring the transparent gray of a PNG with 2 or 4 bits to 8 bits, as Pillow does with the pixels only."""
     key = image.info.get("transparency")
     raw_mode = image.tile[0][3] if image.tile else None
@@ -251,15 +231,6 @@ def to_rgb(image: Image.Image) -> Image.Image:
     * 16-bit gray (``I;16``, ``I``) is divided by 257, which takes 65535 to 255 (Pillow's own clips).
     * Floating point (``F``) must lie in [0, 1].
 
-    Args:
-        image: Image of any mode. It is not changed.
-
-    Returns:
-        A new image in mode RGB, of the same size.
-
-    Raises:
-        ImageError: The values are outside the range that their mode can show.
-
     Example:
         >>> to_rgb(Image.new("RGBA", (1, 1), (255, 0, 0, 0))).getpixel((0, 0))
         (255, 255, 255)
@@ -271,28 +242,22 @@ def to_rgb(image: Image.Image) -> Image.Image:
     if image.mode == "F":
         values = np.asarray(image)
         if not (values.min() >= 0 and values.max() <= 1):  # also false for NaN
-            raise ImageError(
-                f"floating-point pixels range from {values.min():g} to {values.max():g}; expected [0, 1], "
-                "so scale them first"
-            )
+            seen = f"from {values.min():g} to {values.max():g}"
+            raise ImageError(f"floating-point pixels range {seen}; expected [0, 1], so scale them first")
         return Image.fromarray(np.rint(values * 255).astype(np.uint8)).convert("RGB")
     if not image.has_transparency_data:
         return image.convert("RGB")
-    # The colors under transparent pixels are arbitrary (editors leave black, white or noise there), so
-    # dropping the alpha channel would show the model things that nobody sees. White is what most viewers
-    # put behind.
-    with_alpha = _with_alpha(image)
+    # The colors under transparent pixels are arbitrary (editors leave black, white or noise there), so dropping the
+    # alpha channel would show the model things that nobody sees. White is what most viewers put behind.
     white = Image.new("RGBA", image.size, (255, 255, 255, 255))
-    return Image.alpha_composite(white, with_alpha).convert("RGB")
+    return Image.alpha_composite(white, _with_alpha(image)).convert("RGB")
 
 
 def _gray16_to_rgb(image: Image.Image) -> Image.Image:
     values = np.asarray(image).astype(np.int64)
     if values.min() < 0 or values.max() > 65535:
-        raise ImageError(
-            f"integer pixels range from {values.min()} to {values.max()}; expected 16 bits, 0 to 65535, "
-            "so scale them first"
-        )
+        seen = f"from {values.min()} to {values.max()}"
+        raise ImageError(f"integer pixels range {seen}; expected 16 bits, 0 to 65535, so scale them first")
     gray = ((values + 128) // 257).astype(np.uint8)
     key = image.info.get("transparency")
     if isinstance(key, int):
@@ -304,8 +269,8 @@ def _with_alpha(image: Image.Image) -> Image.Image:
     """The image in mode RGBA."""
     key = image.info.get("transparency")
     if image.mode == "RGB" and isinstance(key, tuple) and max(key) > 255:
-        # A PNG with 16 bits a channel names its transparent color in 16 bits; Pillow keeps the upper 8 of
-        # the pixels, but not of this.
+        # A PNG with 16 bits a channel names its transparent color in 16 bits; Pillow keeps the upper 8 of the pixels,
+        # but not of this.
         image = image.copy()
         image.info["transparency"] = tuple(value >> 8 for value in key)
     if image.mode == "La":  # premultiplied; Pillow converts it only by way of LA

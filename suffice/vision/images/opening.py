@@ -19,21 +19,10 @@ from torch import Tensor
 from suffice.errors import ImageError, OptionError, UnreadableImage
 from suffice.options import Count, check_options
 from suffice.plugins import provide, provided, resolve
-from suffice.vision.images.arrays import array_batch, check_range, extremes, tensor_batch
-from suffice.vision.images.folder import has_image_suffix, open_folder
-from suffice.vision.images.manifest import MANIFEST_SUFFIXES, open_manifest
+from suffice.vision.images.arrays import check_range, pixel_batch
+from suffice.vision.images.listing import IMAGE_SUFFIXES, MANIFEST_SUFFIXES, open_folder, open_manifest
 from suffice.vision.images.picture import Images, Picture, as_label
-from suffice.vision.images.sources import (
-    ArraySource,
-    DatasetItem,
-    EncodedSource,
-    FileSource,
-    HuggingFaceRow,
-    PilSource,
-    SharedDataset,
-)
-
-__all__ = ["Images", "Picture", "open_images", "register_images", "split_slice"]
+from suffice.vision.images.sources import ArraySource, DatasetItem, FileSource, HuggingFaceRow, SharedDataset, source_of
 
 # Entry points of this group name what opens the images of a prefix.
 GROUP = "suffice.images"
@@ -53,7 +42,7 @@ def open_images(
 
             * the path of an image; of a folder (with everything below it, sorted by path; where every image
               lies in a sub-folder, that is its label); of a ``.csv`` or ``.jsonl`` manifest, see
-              :func:`~suffice.vision.images.manifest.open_manifest`;
+              :func:`~suffice.vision.images.listing.open_manifest`;
             * ``"name:rest"`` where ``name`` was registered by :func:`register_images`;
             * a PIL image, or the bytes of a file;
             * a tensor [3, H, W], [1, H, W], [N, 3, H, W] or [N, 1, H, W], uint8 or float in [0, 1];
@@ -145,12 +134,10 @@ class _Opening:
             return [source]
         if isinstance(source, (str, os.PathLike)):
             return self._path(os.fspath(source), listed=bool(position))
-        if isinstance(source, (bytes, bytearray)):
-            name = _name("bytes", position)
-            return [Picture(name, EncodedSource(bytes(source), name, self.max_pixels))]
-        if isinstance(source, Image.Image):
-            name = os.path.basename(getattr(source, "filename", "")) or _name("image", position)
-            return [Picture(name, PilSource(source, name, self.max_pixels))]
+        if isinstance(source, (bytes, bytearray, Image.Image)):
+            kind = "image" if isinstance(source, Image.Image) else "bytes"
+            name = os.path.basename(getattr(source, "filename", "")) or _name(kind, position)
+            return [Picture(name, source_of(source, name, self.max_pixels))]
         if isinstance(source, (Tensor, np.ndarray)):
             return _array(source, position)
         if isinstance(source, (list, tuple)):
@@ -172,7 +159,7 @@ class _Opening:
             return list(images)
         # Among thousands of listed files nothing is touched before it is needed, and one that is missing must
         # not keep the others from opening.
-        if listed and has_image_suffix(path):
+        if listed and path.lower().endswith(IMAGE_SUFFIXES):
             return [Picture(path, FileSource(path, self.max_pixels))]
         if os.path.isdir(path):
             return open_folder(Path(path), self.max_pixels)
@@ -189,11 +176,9 @@ class _Opening:
         if len(dataset) == 0:
             raise ImageError(f"The data set {kind} is empty.")
         shared = SharedDataset(dataset)
-        pictures = []
-        for i in range(len(dataset)):
-            item = DatasetItem(shared, i, _name(kind, (*position, i)), self.max_pixels)
-            pictures.append(Picture(item.name, item, stored_label=item.label))
-        return pictures
+        names = [_name(kind, (*position, i)) for i in range(len(dataset))]
+        items = [DatasetItem(shared, i, name, self.max_pixels) for i, name in enumerate(names)]
+        return [Picture(item.name, item, stored_label=item.label) for item in items]
 
     def _hugging_face(self, dataset: Any, position: tuple[int, ...]) -> list[Picture]:
         kinds = {column: type(feature).__name__ for column, feature in dataset.features.items()}
@@ -208,21 +193,20 @@ class _Opening:
         plain = dataset.with_format(None)
         labels = plain.select_columns([label_column]) if label_column else None
         rows = plain.select_columns([column]).cast_column(column, type(dataset.features[column])(decode=False))
-        pictures = []
-        for i in range(len(dataset)):
-            name = _name("dataset", (*position, i))
-            row = HuggingFaceRow(rows, labels, column, label_column, i, name, self.max_pixels)
-            pictures.append(Picture(name, row, stored_label=row.label if label_column else None))
-        return pictures
+        names = [_name("dataset", (*position, i)) for i in range(len(dataset))]
+        items = [
+            HuggingFaceRow(rows, labels, column, label_column, i, name, self.max_pixels) for i, name in enumerate(names)
+        ]
+        return [Picture(item.name, item, stored_label=item.label if label_column else None) for item in items]
 
 
 def _array(source: Tensor | np.ndarray[Any, Any], position: tuple[int, ...]) -> list[Picture]:
     kind = "tensor" if isinstance(source, Tensor) else "array"
     name = _name(kind, position)
-    batch = tensor_batch(source, name) if isinstance(source, Tensor) else array_batch(source, name)
+    batch = pixel_batch(source, name)
     # Normalized pixels are the common mistake, so say it at once and not image by image later.
     if batch.is_floating_point() if isinstance(batch, Tensor) else batch.dtype.kind == "f":
-        check_range(*extremes(batch), name)
+        check_range(batch, name)
     if isinstance(batch, Tensor):
         batch = batch.cpu()  # all at once, not image by image
     names = [_name(kind, (*position, i)) for i in range(len(batch))] if source.ndim == 4 else [name]
@@ -252,7 +236,5 @@ def _unknown_kind(source: Any) -> str:
         return f"Cannot open a {kind} as images; choose one of its entries: {', '.join(map(repr, source))}."
     if hasattr(source, "__iter__"):
         return f"Cannot open a {kind} as images, as it has no length; write list(…), or use a map-style set."
-    return (
-        f"Cannot open a {kind} as images; expected a path, a PIL image, a tensor, an array, a data set, "
-        "or a list of these."
-    )
+    expected = "a path, a PIL image, a tensor, an array, a data set, or a list of these"
+    return f"Cannot open a {kind} as images; expected {expected}."

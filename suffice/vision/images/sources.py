@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,14 +16,7 @@ from torch import Tensor
 
 from suffice.errors import ImageError, UnreadableImage
 from suffice.vision.identity import content_hash
-from suffice.vision.images.arrays import (
-    array_batch,
-    as_float,
-    fingerprint,
-    tensor_batch,
-    tensor_of_array,
-    unify,
-)
+from suffice.vision.images.arrays import as_float, fingerprint, pixel_batch, tensor_of_array, unify
 from suffice.vision.images.decode import check_size, decode, to_rgb
 from suffice.vision.images.picture import Label, PixelSource, as_label
 
@@ -126,11 +120,29 @@ class SharedDataset:
         return SharedDataset, (self.dataset,)
 
 
-class DatasetItem:
+class _Fetched(ABC):
+    """A picture that must be fetched before it is known what holds its pixels."""
+
+    @abstractmethod
+    def _source(self) -> PixelSource: ...
+
+    def read(self) -> Image.Image | Tensor:
+        """Fetch the image and decode it."""
+        return self._source().read()
+
+    def fingerprint(self) -> str:
+        """Fetch the image and hash it."""
+        return self._source().fingerprint()
+
+
+@dataclass(frozen=True)
+class DatasetItem(_Fetched):
     """One item of a map-style data set: an image, or (image, label)."""
 
-    def __init__(self, shared: SharedDataset, index: int, name: str, max_pixels: int | None = None) -> None:
-        self.shared, self.index, self.name, self.max_pixels = shared, index, name, max_pixels
+    shared: SharedDataset
+    index: int
+    name: str
+    max_pixels: int | None = None
 
     def _item(self) -> tuple[Any, Any]:
         item = self.shared[self.index]
@@ -147,17 +159,9 @@ class DatasetItem:
     def _source(self) -> PixelSource:
         return source_of(self._item()[0], self.name, self.max_pixels)
 
-    def read(self) -> Image.Image | Tensor:
-        """Fetch the item and take its image."""
-        return self._source().read()
-
-    def fingerprint(self) -> str:
-        """Hash of the image of the item."""
-        return self._source().fingerprint()
-
 
 @dataclass(frozen=True)
-class HuggingFaceRow:
+class HuggingFaceRow(_Fetched):
     """One row of a Hugging Face data set whose image column is not decoded by it, but here.
 
     So the pixel limit and the list of formats hold for these images too, and an image has the identity of its
@@ -179,19 +183,8 @@ class HuggingFaceRow:
     def _source(self) -> PixelSource:
         image = self.dataset[self.index][self.column]
         if isinstance(image, Mapping):
-            if image.get("bytes") is not None:
-                return EncodedSource(image["bytes"], self.name, self.max_pixels)
-            if image.get("path") is not None:
-                return FileSource(image["path"], self.max_pixels)
+            image = next((image[key] for key in ("bytes", "path") if image.get(key) is not None), image)
         return source_of(image, self.name, self.max_pixels)
-
-    def read(self) -> Image.Image | Tensor:
-        """Fetch the row and decode its image."""
-        return self._source().read()
-
-    def fingerprint(self) -> str:
-        """Hash of the image of the row."""
-        return self._source().fingerprint()
 
 
 def source_of(image: Any, name: str, max_pixels: int | None) -> PixelSource:
@@ -203,7 +196,7 @@ def source_of(image: Any, name: str, max_pixels: int | None) -> PixelSource:
     if isinstance(image, (bytes, bytearray)):
         return EncodedSource(bytes(image), name, max_pixels)
     if isinstance(image, (Tensor, np.ndarray)):
-        batch = tensor_batch(image, name) if isinstance(image, Tensor) else array_batch(image, name)
+        batch = pixel_batch(image, name)
         if len(batch) == 1:
             return ArraySource(batch[0], name)
         raise ImageError(f"{name} is {len(batch)} images; expected one.")

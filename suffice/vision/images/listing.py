@@ -1,4 +1,4 @@
-"""Manifests: a CSV or JSONL file with one image a line, with its label and boxes."""
+"""Files on disk: the images of a folder, or those that a manifest (CSV or JSONL) lists with labels and boxes."""
 
 from __future__ import annotations
 
@@ -15,12 +15,53 @@ from suffice.errors import ImageError, ManifestError
 from suffice.vision.images.picture import Box, Boxes, Label, Picture, as_label
 from suffice.vision.images.sources import FileSource
 
+IMAGE_SUFFIXES = (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".bmp", ".dib", ".tif", ".tiff", ".gif")
 MANIFEST_SUFFIXES = (".csv", ".jsonl")
 
 # Names that a column may have, the first one present wins.
 PATH_COLUMNS = ("path", "file", "filename", "image")
 LABEL_COLUMNS = ("label", "class_index", "class", "wnid")
 BOXES_COLUMNS = ("boxes", "boxes_xyxy")
+
+
+def open_folder(folder: Path, max_pixels: int | None) -> list[Picture]:
+    """Every image in a folder and below, sorted by the bytes of its relative path; hidden ones are left out.
+
+    Pictures are named by that path, with forward slashes. Where every image lies in a sub-folder, the name of the
+    first-level sub-folder is its label.
+    """
+    names = sorted(_walk(str(folder), "", frozenset()), key=os.fsencode)
+    if not names:
+        raise ImageError(
+            f"There is no image in the folder {folder} or below; looked for files that are not hidden and "
+            f"end in {' '.join(IMAGE_SUFFIXES)}."
+        )
+    one_folder_per_class = all("/" in name for name in names)
+
+    def picture(name: str) -> Picture:
+        label = name.partition("/")[0] if one_folder_per_class else None
+        return Picture(name, FileSource(os.path.join(folder, name), max_pixels), stored_label=label)
+
+    return [picture(name) for name in names]
+
+
+def _walk(folder: str, prefix: str, above: frozenset[tuple[int, int]]) -> Iterator[str]:
+    """Relative paths of the images below a folder. Links to folders are followed, but never in a circle."""
+    try:
+        status = os.stat(folder)
+        with os.scandir(folder) as entries:
+            # The kind of an entry comes with the listing, so no file is touched.
+            listed = [(entry.name, entry.is_dir()) for entry in entries if not entry.name.startswith(".")]
+    except OSError as error:
+        raise ImageError(f"Cannot list the folder {folder}: {error.strerror}.") from error
+    identity = (status.st_dev, status.st_ino)
+    if identity in above:
+        return
+    for name, is_folder in listed:
+        if is_folder:
+            yield from _walk(os.path.join(folder, name), f"{prefix}{name}/", above | {identity})
+        elif name.lower().endswith(IMAGE_SUFFIXES):
+            yield prefix + name
 
 
 def open_manifest(manifest: Path, root: str | os.PathLike[str] | None, max_pixels: int | None) -> list[Picture]:
@@ -41,7 +82,8 @@ def open_manifest(manifest: Path, root: str | os.PathLike[str] | None, max_pixel
         ManifestError: It cannot be read or is malformed; the message names the line.
     """
     folder = os.path.abspath(root if root is not None else manifest.parent)
-    rows = _csv_rows(manifest) if manifest.suffix.lower() == ".csv" else _jsonl_rows(manifest)
+    is_csv = manifest.suffix.lower() == ".csv"
+    rows = _csv_rows(manifest) if is_csv else _jsonl_rows(manifest)
     try:
         pictures = [_picture(row, where, folder, max_pixels) for where, row in rows]
     except UnicodeDecodeError as error:
@@ -49,12 +91,9 @@ def open_manifest(manifest: Path, root: str | os.PathLike[str] | None, max_pixel
     except OSError as error:
         raise ManifestError(f"Cannot read the manifest {manifest}: {error.strerror}.") from error
     if not pictures:
-        raise ManifestError(f"{manifest} lists no image; expected one a line{_after_header(manifest)}.")
+        header = ", after a header such as path,label" if is_csv else ""
+        raise ManifestError(f"{manifest} lists no image; expected one a line{header}.")
     return pictures
-
-
-def _after_header(manifest: Path) -> str:
-    return ", after a header such as path,label" if manifest.suffix.lower() == ".csv" else ""
 
 
 def _csv_rows(manifest: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -128,11 +167,8 @@ def _path(name: Any, where: str, folder: str) -> str:
     if not isinstance(name, str) or not name.strip():
         raise ManifestError(f"{where}: the path is {name!r}; expected the name of a file.")
     path = os.path.normpath(os.path.join(folder, name))
-    inside = os.path.join(folder, "")
-    if not path.startswith(inside):
-        raise ManifestError(
-            f"{where}: {name!r} points outside {folder}. Give the folder that holds all images as root=."
-        )
+    if not path.startswith(os.path.join(folder, "")):
+        raise ManifestError(f"{where}: {name!r} points outside {folder}. Give the folder of all images as root=.")
     return path
 
 
