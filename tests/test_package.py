@@ -65,11 +65,13 @@ def mentioned(node: ast.AST) -> Iterator[str]:
 def used(path: Path) -> Iterator[tuple[int, str]]:
     """Line and name of everything in this package that a module uses, wherever in it, in code and in strings."""
     for node in ast.walk(tree_of(path)):
+        if not isinstance(node, (ast.Import, ast.ImportFrom, ast.Attribute, ast.Constant)):
+            continue
         names = [*imported(node, path), *(room for room in mentioned(node) if room in (*ROOMS, BESIDE))]
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "suffice":
             names.append(home_of(node.attr))
         for name in names:
-            yield getattr(node, "lineno", 0), name
+            yield node.lineno, name
 
 
 def reaches_down(path: Path) -> list[str]:

@@ -1,6 +1,7 @@
 """Metrics once more, for one image, in float64 and plain loops, as the papers and repositories have them."""
 
 import math
+from functools import cache
 
 import numpy as np
 import torch
@@ -11,11 +12,16 @@ from tests.attribution.nets import MEAN, STD
 from tests.metrics.nets import sharp_module
 
 
+@cache
+def exact_module():
+    return sharp_module().double()
+
+
 class Twin:
     """One image and its model in float64."""
 
     def __init__(self, pixels, target=None):
-        self.model = sharp_module().double()
+        self.model = exact_module()
         self.mean, self.std = (torch.tensor(v, dtype=torch.float64).view(3, 1, 1) for v in (MEAN, STD))
         self.pixels = pixels.double()
         self.x = (self.pixels - self.mean) / self.std
@@ -23,13 +29,17 @@ class Twin:
 
     @torch.no_grad()
     def scores(self, x):
-        return torch.softmax(self.model(x[None])[0], dim=0)
+        """Of one input, or of many [K, 3, H, W]; in float64 it does not matter how many go through at once."""
+        return torch.softmax(self.model(x.view(-1, *self.x.shape)), dim=1)
 
     def score(self, x):
-        return float(self.scores(x)[self.target])
+        """A number for an input, a list for many."""
+        said = self.scores(x)[:, self.target].tolist()
+        return said if x.dim() == 4 else said[0]
 
     def hit(self, x):
-        return float(int(self.scores(x).argmax()) == self.target)
+        said = (self.scores(x).argmax(dim=1) == self.target).double().tolist()
+        return said if x.dim() == 4 else said[0]
 
     def black(self):
         return -self.mean / self.std * torch.ones_like(self.x)
@@ -72,13 +82,20 @@ def aligned(values, size):
 
 def _bilinear(values, places):
     """Values between neighbors, at the given places along both sides."""
-    weights = torch.zeros(len(places), values.shape[-1], dtype=torch.float64)
+    weights = _shares(places, values.shape[-1])
+    return weights @ values.double() @ weights.T
+
+
+@cache
+def _shares(places, side):
+    """Share that each of the neighbors has in a value at each place."""
+    weights = torch.zeros(len(places), side, dtype=torch.float64)
     for i, at in enumerate(places):
         low = math.floor(at)
         weights[i, low] += 1 - (at - low)
         if at > low:
             weights[i, low + 1] += at - low
-    return weights @ values.double() @ weights.T
+    return weights
 
 
 def replaced(image, other, places):
@@ -90,18 +107,18 @@ def replaced(image, other, places):
 
 def by_pixels(image, other, order, counts, judge):
     """What is said of an image as the first pixels of an order are replaced by those of another."""
-    return [judge(replaced(image, other, order[:k])) for k in counts]
+    return judge(torch.stack([replaced(image, other, order[:k]) for k in counts]))
 
 
 def by_cells(image, other, order, counts, side, judge):
     """The same with cells, whose mask is enlarged with corners aligned."""
-    said = []
+    shown = []
     for k in counts:
         mask = torch.zeros(side * side, dtype=torch.float64)
         mask[order[:k]] = 1
         large = aligned(mask.view(side, side), image.shape[-1])
-        said.append(judge(other * large + image * (1 - large)))
-    return said
+        shown.append(other * large + image * (1 - large))
+    return judge(torch.stack(shown))
 
 
 def rise_area(y):
@@ -148,14 +165,11 @@ def igos(twin, values, act, defect=False):
     num = side * side
     step = max(1, num // 50)
     start, other = (blur, twin.x) if act == "insertion" else (twin.x, blur)
-    total, done, order = 0.0, 0, order_of(values)
-    while done < num:
-        width = min(step, num - done)
-        said = by_cells(start, other, order, [done + width], side, twin.score)[0]
-        last = done + width >= num
-        total += width if defect and last else said * width
-        done += width
-    return total / num
+    counts = steps_of(num, step)
+    said = by_cells(start, other, order_of(values), counts[1:], side, twin.score)
+    if defect:
+        said[-1] = 1.0
+    return sum((b - a) * value for a, b, value in zip(counts, counts[1:], said, strict=False)) / num
 
 
 def jiang(twin, values, act):

@@ -18,8 +18,8 @@ from tests.metrics.nets import sharp_cnn
 from tests.metrics.twins import Twin
 
 
-def information_twin(twin, image, values, start, kind, minimum, monotone):
-    """Step by step as the definition has it, one channel at a time; the curve at 1001 places and its area."""
+def revealed(image, values, start):
+    """The image as its pixels are added, step by step as the definition has it, one channel at a time."""
     full = np.round(image.permute(1, 2, 0).numpy() * 255).astype(np.uint8)
 
     def blurred(mask):
@@ -34,25 +34,31 @@ def information_twin(twin, image, values, start, kind, minimum, monotone):
             )
         return np.round(made).astype(np.uint8)
 
-    def entropy(picture):
-        file = io.BytesIO()
-        Image.fromarray(picture).save(file, format="webp", lossless=True, quality=100)
-        return len(file.getvalue())
+    masks = [start, *((values >= np.quantile(values, 1 - share)) | start for share in SHARES)]
+    return [*map(blurred, masks), full]
+
+
+def entropy(picture):
+    file = io.BytesIO()
+    Image.fromarray(picture).save(file, format="webp", lossless=True, quality=100)
+    return len(file.getvalue())
+
+
+def information_twin(twin, pictures_of_steps, held_by_steps, kind, minimum, monotone):
+    """The curve at 1001 places and its area."""
 
     def said(picture):
         x = (torch.from_numpy(picture).permute(2, 0, 1).double() / 255 - twin.mean) / twin.std
         return getattr(twin, kind)(x)
 
-    first = blurred(start)
-    s0, s1, e0, e1 = said(first), said(full), entropy(first), entropy(full)
+    s0, *said_of_steps, s1 = map(said, pictures_of_steps)
+    e0, *entropies, e1 = held_by_steps
     if s1 < minimum or s0 >= s1 or e0 >= e1:
         return None
     points, highest = [], 0.0
-    for share in SHARES:
-        mask = (values >= np.quantile(values, 1 - share)) | start
-        picture = blurred(mask)
-        x = np.clip((entropy(picture) - e0) / (e1 - e0), 0, 1)
-        y = np.clip((said(picture) - s0) / (s1 - s0), 0, 1)
+    for held, value in zip(entropies, said_of_steps, strict=True):
+        x = np.clip((held - e0) / (e1 - e0), 0, 1)
+        y = np.clip((value - s0) / (s1 - s0), 0, 1)
         highest = max(highest, y)
         points.append((x, highest if monotone else y))
     xs, ys = zip(*points, (0.0, 0.0), (1.0, 1.0), strict=True)
@@ -61,29 +67,38 @@ def information_twin(twin, image, values, start, kind, minimum, monotone):
     return np.trapezoid(curve, places)
 
 
-@pytest.mark.parametrize(("name", "kind"), [("sic", "score"), ("aic", "hit")])
-@pytest.mark.parametrize("monotone", [True, False])
-def test_information_curves(name, kind, monotone):
-    textured = (pictures(5) * 0.7 + 0.3 * torch.rand(5, 3, 32, 32)).clamp(0, 1)
-    images = (textured * 255).round() / 255
-    maps = torch.rand(5, 32, 32)
-    opened = open_images(images)
-    found = measure(sharp_cnn(), opened, maps, name, minimum=0.2, monotone=monotone)
-    judged = 0
-    for i in range(5):
-        start = known_at_start((32, 32), 0.01, image_seed(0, opened[i].id))
+@pytest.fixture(scope="module")
+def textured():
+    """Images, their maps, and each image as its pixels are added, with the information that it holds then."""
+    generator = torch.Generator().manual_seed(0)
+    noise, maps = torch.rand(5, 3, 32, 32, generator=generator), torch.rand(5, 32, 32, generator=generator)
+    images = open_images(((pictures(5) * 0.7 + 0.3 * noise).clamp(0, 1) * 255).round() / 255)
+    pixels = torch.stack([picture.decode() for picture in images])
+    steps = []
+    for image, values, picture in zip(pixels, maps, images, strict=True):
+        start = known_at_start((32, 32), 0.01, image_seed(0, picture.id))
         assert start.sum() == 10
-        values = maps[i].double().numpy()
-        expected = information_twin(Twin(images[i]), images[i], values, start, kind, 0.2, monotone)
-        if expected is None:
-            assert found.values[i].isnan()
-        else:
-            judged += 1
-            # A point at the very left may stand before or behind the origin: one of a thousand places.
-            assert float(found.values[i]) == pytest.approx(expected, abs=2e-3)
-    assert int(found.judged.sum()) == judged
-    if name == "sic":
-        assert judged >= 2
+        shown = revealed(image, values.double().numpy(), start)
+        steps.append((shown, [entropy(picture) for picture in shown]))
+    return images, pixels, maps, steps
+
+
+@pytest.mark.parametrize("monotone", [True, False])
+def test_information_curves(textured, monotone):
+    images, pixels, maps, steps = textured
+    both = measure(sharp_cnn(), images, maps, ["sic", "aic"], minimum=0.2, monotone=monotone)
+    for name, kind in (("sic", "score"), ("aic", "hit")):
+        found, judged = both[name], 0
+        for i in range(5):
+            expected = information_twin(Twin(pixels[i]), *steps[i], kind, 0.2, monotone)
+            if expected is None:
+                assert found.values[i].isnan()
+            else:
+                judged += 1
+                # A point at the very left may stand before or behind the origin: one of a thousand places.
+                assert float(found.values[i]) == pytest.approx(expected, abs=2e-3)
+        assert int(found.judged.sum()) == judged
+        assert judged >= (2 if name == "sic" else 1)
         assert found.reported == pytest.approx(float(found.curves.areas(found.curves.median)))
 
 

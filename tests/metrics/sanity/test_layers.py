@@ -7,7 +7,8 @@ from torch import nn
 from suffice.errors import OptionError
 from suffice.metrics.sanity import layers_of
 from suffice.testing import AnyOf
-from suffice.zoo.architectures import ARCHITECTURES, build
+from suffice.zoo.architectures import ARCHITECTURES
+from tests.metrics.sanity.architectures import build
 
 
 def names(module):
