@@ -1,7 +1,7 @@
 """The commands: parse, call, print; no logic of their own.
 
-``suffice demo`` · ``suffice models`` · ``suffice predict`` · ``suffice evidence`` · ``suffice bench``; each takes
-``--help``.
+``suffice demo`` · ``models`` · ``predict`` · ``methods`` · ``explain`` · ``score`` · ``sanity`` · ``evidence`` ·
+``train`` · ``bench``; each takes ``--help``.
 """
 
 
