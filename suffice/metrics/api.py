@@ -98,7 +98,10 @@ def measure(
     needs = {need for name in wanted for need in find_metric(name).needs}
     asks = bool({"model", "method"} & needs)
     objects = _boxes(net, opened, boxes) if "boxes" in needs else None
-    runner = runner or Runner(net, batch_size=batch_size, precision=precision, compile=compile)
+    if runner is None and asks:
+        runner = Runner(net, batch_size=batch_size, precision=precision, compile=compile)
+    elif runner is None:  # it only says how many images come at once; the model is neither run nor copied
+        runner = Runner(net, batch_size=batch_size, fold=False, channels_last=False)
     outcomes: dict[str, list[Outcome]] = {name: [] for name in wanted}
     asked: list[Tensor] = []
     # As many images as fit a batch: any number of steps then fills whole batches.
