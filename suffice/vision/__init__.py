@@ -12,7 +12,7 @@ from suffice.vision.classifier import Classifier
 from suffice.vision.geometry import Geometry
 from suffice.vision.images import Images, Picture, open_images, register_images
 from suffice.vision.models import ModelEntry, Source, list_models, load, model_entries, register_source
-from suffice.vision.predictions import Predictions
+from suffice.vision.outputs import Predictions
 
 __all__ = [
     "Classifier",

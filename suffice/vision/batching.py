@@ -16,12 +16,8 @@ T = TypeVar("T")
 class BatchLoop:
     """How many inputs go through a model at once, and the one loop that halves that when memory runs out.
 
-    Loops of one object may be nested: what does not fit inside is raised to the loop around it, which goes on with
-    fewer rows.
-
-    Args:
-        size: Inputs at once; ``.size`` is the current number and stays small once it was halved.
-        device: Where the model is.
+    ``size`` is the current number and stays small once it was halved. Loops of one object may be nested: what does not
+    fit inside is raised to the loop around it, which goes on with fewer rows.
 
     Example:
         >>> loop = BatchLoop(4, torch.device("cpu"))
@@ -45,10 +41,7 @@ class BatchLoop:
             cost: Inputs a row. A piece is as many rows as ``size`` inputs are, and at least one.
 
         Yields:
-            What ``work`` returns.
-
-        Raises:
-            RuntimeError: Of ``work``: not about memory, or fewer rows cannot help.
+            What ``work`` returns. Its errors are raised where they are not about memory or fewer rows cannot help.
         """
         start = 0
         while start < count:

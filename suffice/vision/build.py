@@ -1,19 +1,29 @@
-"""What the sources share: which options are whose, and what a failed download means."""
+"""What the sources share: which options are whose, what a failed download means, and the last step."""
 
 from __future__ import annotations
 
 import contextlib
 import inspect
+import re
 import socket
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+from torch import nn
+
 from suffice.errors import DownloadError, SufficeError
+from suffice.vision.checkpoints import load_checkpoint
 from suffice.vision.classifier import Classifier
 
 CLASSIFIER_OPTIONS = frozenset(inspect.signature(Classifier).parameters) - {"module", "device"}
+# Names of errors about reaching a host: each library has its own HTTP client with its own classes.
+NETWORK_ERROR = re.compile(
+    "Connect(ion)?Error|ConnectTimeout|URLError|MaxRetryError|LocalEntryNotFoundError|OfflineModeIsEnabled|ProxyError|"
+    "SSLError|TimeoutException|NetworkError"
+)
 
 
 def split_options(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -24,7 +34,16 @@ def split_options(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, An
         ({'score': 'logit'}, {'num_classes': 10})
     """
     own = {k: v for k, v in options.items() if k in CLASSIFIER_OPTIONS}
-    return own, {k: v for k, v in options.items() if k not in CLASSIFIER_OPTIONS}
+    return own, {k: v for k, v in options.items() if k not in own}
+
+
+def assemble(
+    module: nn.Module, checkpoint: str | Path | None, described: dict[str, Any], own: dict[str, Any]
+) -> Classifier:
+    """A classifier with the weights of a checkpoint, where one is given; the user's own options come last."""
+    if checkpoint is not None:
+        load_checkpoint(module, checkpoint)
+    return Classifier(module, **{**described, **own})
 
 
 @contextlib.contextmanager
@@ -32,7 +51,7 @@ def fetching(name: str, *, from_hub: bool = False, instead: str | None = None) -
     """Turn whatever a library raises when it cannot fetch weights into one error with a way out.
 
     Args:
-        name: The model.
+        name: Of the model.
         from_hub: The weights come from the Hugging Face hub. If it cannot be reached, only its local cache is used:
             otherwise each file is tried again and again for half a minute.
         instead: What the user can do, where a checkpoint is not enough.
@@ -83,20 +102,10 @@ def _hub_offline() -> Iterator[None]:
 
 def _is_network(error: BaseException | None) -> bool:
     """Whether an error, or one that it came from, is about reaching a host."""
-    # By name, because each library has its own HTTP client with its own classes.
-    names = {
-        "ConnectionError",
-        "ConnectError",
-        "ConnectTimeout",
-        "URLError",
-        "MaxRetryError",
-        "LocalEntryNotFoundError",
-    }
-    names |= {"OfflineModeIsEnabled", "ProxyError", "SSLError", "TimeoutException", "NetworkError"}
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
-        if names.intersection(c.__name__ for c in type(error).__mro__):
+        if any(NETWORK_ERROR.fullmatch(c.__name__) for c in type(error).__mro__):
             return True
         error = error.__cause__ or error.__context__
     return False

@@ -24,17 +24,10 @@ StateDict = dict[str, Tensor]
 
 
 def read_state_dict(path: str | Path) -> StateDict:
-    """Read the weights in a checkpoint without running any code that it may contain.
+    """Read the weights in a checkpoint, tensors by name, without running any code that it may contain.
 
-    Args:
-        path: A ``.safetensors`` file, or one written by ``torch.save`` (read with ``weights_only=True``). Common
-            wrappers around the weights (``state_dict``, ``model``, …) are taken off.
-
-    Returns:
-        Tensors by name.
-
-    Raises:
-        CheckpointError: The file is missing, broken, unsafe, or holds no weights.
+    It is a ``.safetensors`` file, or one written by ``torch.save`` (read with ``weights_only=True``). Common wrappers
+    around the weights (``state_dict``, ``model``, …) are taken off.
     """
     path = Path(path)
     if not path.is_file():
@@ -63,11 +56,13 @@ def load_checkpoint(module: nn.Module, path: str | Path) -> None:
         if k in given and given[k].shape != wanted[k].shape
     ]
     if missing or unexpected or wrong:
-        parts = [f"The checkpoint {path} does not fit {type(module).__name__}."]
-        parts += [f"Missing in the checkpoint: {_some(missing)}."] if missing else []
-        parts += [f"Unexpected in the checkpoint: {_some(unexpected)}."] if unexpected else []
-        parts += [f"Other shape: {_some(wrong)}. For another number of classes write num_classes=."] if wrong else []
-        raise CheckpointError("\n  ".join(parts))
+        lines = [
+            f"The checkpoint {path} does not fit {type(module).__name__}.",
+            f"Missing in the checkpoint: {_some(missing)}." if missing else "",
+            f"Unexpected in the checkpoint: {_some(unexpected)}." if unexpected else "",
+            f"Other shape: {_some(wrong)}. For another number of classes write num_classes=." if wrong else "",
+        ]
+        raise CheckpointError("\n  ".join(filter(None, lines)))
     module.load_state_dict({k: v for k, v in given.items() if k in wanted}, strict=False)
 
 
@@ -95,16 +90,13 @@ def _read(path: Path) -> Any:
 
 
 def _unwrap(content: Any, path: Path) -> StateDict:
-    for _ in range(3):  # wrappers may be nested
-        if not isinstance(content, Mapping):
-            break
-        inner = next((content[w] for w in WRAPPERS if isinstance(content.get(w), Mapping)), None)
-        if inner is None:
-            break
-        content = inner
-    tensors = {str(k): v for k, v in content.items() if isinstance(v, Tensor)} if isinstance(content, Mapping) else {}
+    what, tensors = type(content).__name__, {}
+    if isinstance(content, Mapping):
+        for _ in range(3):  # wrappers may be nested
+            content = next((content[w] for w in WRAPPERS if isinstance(content.get(w), Mapping)), content)
+        what = f"keys {_some([str(k) for k in content])}"
+        tensors = {str(k): v for k, v in content.items() if isinstance(v, Tensor)}
     if not tensors:
-        what = f"keys {_some([str(k) for k in content])}" if isinstance(content, Mapping) else type(content).__name__
         raise CheckpointError(f"No weights found in the checkpoint {path}; it holds {what}. Expected tensors by name.")
     return tensors
 

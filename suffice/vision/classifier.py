@@ -19,8 +19,7 @@ from suffice.vision.families import default_family
 from suffice.vision.geometry import Geometry, GivenPreprocessing, Rule, split_preprocessing
 from suffice.vision.images import open_images
 from suffice.vision.images.arrays import pixels_of_tensor
-from suffice.vision.outputs import class_scores
-from suffice.vision.predictions import Predictions
+from suffice.vision.outputs import Predictions, class_scores
 from suffice.vision.stream import OnError, stream
 
 if TYPE_CHECKING:

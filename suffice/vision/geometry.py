@@ -60,16 +60,10 @@ class Geometry:
         check_fields(self)
 
     def __call__(self, picture: Raster) -> Tensor:
-        """Bring one picture to the input size.
+        """Bring a picture (PIL in mode RGB, or float [3, h, w] in [0, 1]) to float32 [3, H, W] in [0, 1].
 
         A tensor that already has the input size is taken as it is: whoever gives pixels at the model's own size
         has done the geometry. Files and PIL images always go through it, as the weights' authors meant.
-
-        Args:
-            picture: PIL image in mode RGB, or float tensor [3, h, w] in [0, 1].
-
-        Returns:
-            Float32 tensor [3, H, W] in [0, 1].
         """
         if isinstance(picture, Tensor) and tuple(picture.shape[-2:]) == self.size:
             return picture.float()
@@ -93,35 +87,25 @@ class Geometry:
 
         Args:
             boxes: (x0, y0, x1, y1) in pixels of the original.
-            width: Width of the original.
-            height: Height of the original.
+            width: Of the original.
+            height: Of the original.
 
         Returns:
             Boxes in pixels of the input; one that was cropped away has no area.
         """
-        resized_height, resized_width = self._resized(width=width, height=height)
-        top, left = self._corner((resized_height, resized_width))
-        scale_x, scale_y = resized_width / width, resized_height / height
+        resized = self._resized(width=width, height=height)
+        top, left = self._corner(resized)
 
-        def clip(value: float, limit: int) -> float:
-            return float(min(max(value, 0.0), limit))
+        def x(value: float) -> float:
+            return float(min(max(value * (resized[1] / width) - left, 0.0), self.size[1]))
 
-        return [
-            (
-                clip(x0 * scale_x - left, self.size[1]),
-                clip(y0 * scale_y - top, self.size[0]),
-                clip(x1 * scale_x - left, self.size[1]),
-                clip(y1 * scale_y - top, self.size[0]),
-            )
-            for x0, y0, x1, y1 in boxes
-        ]
+        def y(value: float) -> float:
+            return float(min(max(value * (resized[0] / height) - top, 0.0), self.size[0]))
+
+        return [(x(x0), y(y0), x(x1), y(y1)) for x0, y0, x1, y1 in boxes]
 
     def with_rule(self, rule: Rule) -> Geometry:
-        """The same input size under the other resize rule.
-
-        Squashing shows the whole picture, so nothing is cropped after it; cropping back takes the short side to
-        the input size.
-        """
+        """The same input size under another resize rule, with nothing more than needed cut off."""
         return self if rule == self.rule else replace(self, rule=rule, resize=None)
 
     def _resized(self, *, width: int, height: int) -> tuple[int, int]:
@@ -172,18 +156,6 @@ class GivenPreprocessing:
         return out.float()
 
 
-class _Steps:
-    """The steps of a preprocessing before its normalization."""
-
-    def __init__(self, steps: Sequence[Callable[[Any], Any]]) -> None:
-        self.steps = steps
-
-    def __call__(self, picture: Any) -> Any:
-        for step in self.steps:
-            picture = step(picture)
-        return picture
-
-
 def split_preprocessing(
     preprocess: Callable[[Any], Any], size: tuple[int, int] | None = None
 ) -> tuple[Geometry | GivenPreprocessing, Sequence[float] | None, Sequence[float] | None]:
@@ -191,35 +163,26 @@ def split_preprocessing(
 
     Understood are torchvision's classification presets (``weights.transforms()``) and any ``Compose`` that ends
     in ``Normalize`` (such as timm's ``create_transform``). Another callable is geometry only, and is checked to
-    stay in [0, 1].
-
-    Args:
-        preprocess: The callable.
-        size: Input size; found by a trial run where the callable does not tell.
+    stay in [0, 1]. The input size is found by a trial run where neither the callable nor ``size`` tells.
 
     Returns:
         Geometry, mean, std; the last two are None where the callable has no normalization.
     """
     if hasattr(preprocess, "crop_size") and hasattr(preprocess, "resize_size") and hasattr(preprocess, "mean"):
         preset: Any = preprocess
-        crop = _pair(preset.crop_size)
-        resize = _pair(preset.resize_size)
         # One number resizes the short side; two are a squash.
         rule: Rule = "squash" if len(preset.resize_size) == 2 else "crop"
-        geometry = Geometry(crop, rule=rule, resize=resize, interpolation=preset.interpolation.value)
-        return geometry, preset.mean, preset.std
+        crop, resize = ((sides[0], sides[-1]) for sides in (preset.crop_size, preset.resize_size))
+        return Geometry(crop, rule, resize, preset.interpolation.value), preset.mean, preset.std
     steps = getattr(preprocess, "transforms", None)
     if steps and type(steps[-1]).__name__ == "Normalize":
-        last = steps[-1]
-        mean, std = [float(v) for v in last.mean], [float(v) for v in last.std]  # timm keeps them as tensors
-        return GivenPreprocessing(_Steps(steps[:-1]), size), mean, std
+        from torchvision.transforms import Compose
+
+        mean, std = ([float(v) for v in values] for values in (steps[-1].mean, steps[-1].std))  # tensors in timm
+        return GivenPreprocessing(Compose(steps[:-1]), size), mean, std
     return GivenPreprocessing(preprocess, size), None, None
 
 
 def resize_for(size: tuple[int, int], crop_pct: float) -> tuple[int, int]:
     """The length before a center crop that keeps ``crop_pct`` of the side, rounded down as timm does."""
     return math.floor(size[0] / crop_pct), math.floor(size[1] / crop_pct)
-
-
-def _pair(sizes: Sequence[int]) -> tuple[int, int]:
-    return (sizes[0], sizes[-1])

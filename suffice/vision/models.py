@@ -1,4 +1,4 @@
-"""Models by name: the registry of sources, ``load`` and ``models``.
+"""Models by name: the registry of sources, ``load`` and ``list_models``.
 
 A source knows the models under one prefix (``timm/…``). The three libraries and our zoo are registered here; another
 package adds its own with :func:`register_source`, on import, or lazily by an entry point in the group
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +58,7 @@ class Source:
 
 GROUP = "suffice.sources"
 for _library in ("timm", "torchvision", "hf"):
-    provide(GROUP, _library, f"suffice.vision.from_{_library}:SOURCE")
+    provide(GROUP, _library, f"suffice.vision.libraries:{_library.upper()}")
 
 
 def register_source(prefix: str, source: Source | str) -> None:
@@ -94,12 +94,9 @@ def load(
             name of another registered source. A tag after a dot chooses weights: ``"timm/resnet50.a1_in1k"``.
         pretrained: Fetch the published weights; False gives random ones.
         checkpoint: Use the weights in this file instead; safetensors, or ``torch.save`` (read as plain weights).
-        device: Where to put it; default the first GPU if there is one.
+        device: Where to put it.
         **options: Arguments of :class:`Classifier` (``resize=``, ``labels=``, ``score=``, ``mean=``, …) go to it; the
             rest (``num_classes=``, ``img_size=``, …) goes to the library that makes the module.
-
-    Returns:
-        The classifier.
 
     Raises:
         UnknownModel: With close names.
@@ -127,34 +124,29 @@ def load(
 
 
 def model_entries(pattern: str = "*") -> list[ModelEntry]:
-    """List the models that can be loaded.
+    """List the models that can be loaded, in order of source and name.
 
     Args:
         pattern: Shell-style pattern for the whole name, such as ``"timm/*deit*"``.
-
-    Returns:
-        Entries in order of source and name.
 
     Example:
         >>> [str(entry) for entry in model_entries("torchvision/vgg1?")]
         ['torchvision/vgg11', 'torchvision/vgg13', 'torchvision/vgg16', 'torchvision/vgg19']
     """
-    matching = []
-    for prefix, source in sources().items():
-        if not _may_match(pattern, prefix):
-            continue
-        for entry in source.entries():
-            full = f"{prefix}/{entry.name}"
-            if fnmatch.fnmatchcase(full, pattern):
-                matching.append(ModelEntry(full, entry.family, entry.pretrained, entry.facts))
-    return matching
+    head, slash, _ = pattern.partition("/")
+    # Libraries none of whose names can match are not imported.
+    asked = [prefix for prefix in provided(GROUP) if not slash or fnmatch.fnmatchcase(prefix, head)]
+    found = [
+        replace(entry, name=f"{prefix}/{entry.name}") for prefix in asked for entry in resolve(GROUP, prefix).entries()
+    ]
+    return [entry for entry in found if fnmatch.fnmatchcase(entry.name, pattern)]
 
 
 def list_models(pattern: str = "*") -> list[str]:
     """List the names of models that can be loaded.
 
     Args:
-        pattern: Shell-style, for the whole name, such as ``"timm/*deit*"``.
+        pattern: Shell-style pattern for the whole name, such as ``"timm/*deit*"``.
 
     Example:
         >>> list_models("torchvision/vgg1?")
@@ -171,13 +163,7 @@ def default_device() -> torch.device:
 
 
 def unknown_model(problem: str, name: str, names: Iterable[str], prefix: str) -> UnknownModel:
-    """The error for a name that a source does not know, with close ones.
-
-    Args:
-        problem: What is wrong, in a sentence.
-        name: What was asked for, without the prefix.
-        names: The names that the source knows.
-        prefix: Of the source.
+    """The error for a name that a source does not know: the problem in a sentence, and close names.
 
     Example:
         >>> unknown_model("The zoo has no 'deti'.", "deti", ["deit", "pit"], "zoo")
@@ -185,9 +171,3 @@ def unknown_model(problem: str, name: str, names: Iterable[str], prefix: str) ->
     """
     near = did_you_mean(name, names, f"{prefix}/")
     return UnknownModel(f"{problem}{near} suffice.list_models('{prefix}/*') lists them all.")
-
-
-def _may_match(pattern: str, prefix: str) -> bool:
-    """Whether any name under the prefix can match; saves importing libraries that are not asked for."""
-    head, slash, _ = pattern.partition("/")
-    return fnmatch.fnmatchcase(prefix, head) if slash else "*" in pattern or "?" in pattern or "[" in pattern

@@ -17,12 +17,8 @@ _24_BITS = (1 << 24) - 1
 class ImageNoise:
     """Gaussian noise to add to the inputs of a model: each image's own, and as many draws of it as wanted.
 
-    Args:
-        deviations: Standard deviation of each channel.
-        seeds: One for each image.
-        size: Height and width.
-        device: Where to make it.
-        make: Instead of :func:`normal_noise`, such as the same, compiled.
+    ``deviations`` are those of each channel, ``seeds`` those of each image; ``make`` takes the place of
+    :func:`normal_noise`, such as the same, compiled.
     """
 
     def __init__(
@@ -73,15 +69,7 @@ def normal_noise(seeds: Tensor, draws: Tensor, shape: tuple[int, ...]) -> Tensor
 
 
 def uniform_noise(seeds: Tensor, draws: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Uniform noise in [0, 1), a function of a seed and the number of the draw alone, the same on every device.
-
-    Args:
-        seeds: [B] int64.
-        draws: Which draw of that seed, [B] int64, 0 or more. Draws are only comparable for one shape.
-        shape: Of the noise for one image.
-
-    Returns:
-        [B, *shape] float32, on the device of ``seeds``.
+    """Uniform noise in [0, 1), the same on every device; arguments and shapes as of :func:`normal_noise`.
 
     Example:
         >>> first = uniform_noise(torch.tensor([5]), torch.tensor([3]), (2, 2))
@@ -99,13 +87,9 @@ def _random_bits(seeds: Tensor, draws: Tensor, count: int) -> Tensor:
 
 
 def scramble_(words: Tensor) -> Tensor:
-    """Scatter 64-bit words in place, so that any change of one changes about half of its bits (SplitMix64's finalizer).
+    """Scatter int64 words in place, so that any change of one changes about half of its bits.
 
-    Args:
-        words: int64, any shape.
-
-    Returns:
-        The same tensor; a permutation of all words.
+    This is the finalizer of SplitMix64, a permutation of all words.
 
     Example:
         >>> scramble_(torch.tensor([0, 1])).tolist()
@@ -124,10 +108,5 @@ def shifted(words: Tensor, by: int) -> Tensor:
 
 
 def as_int64(word: int) -> int:
-    """The lowest 64 bits of a number, as torch's int64 writes them.
-
-    Example:
-        >>> as_int64(2**64 - 1), as_int64(2**64 + 5)
-        (-1, 5)
-    """
+    """The lowest 64 bits of a number, as torch's int64 writes them."""
     return (word + (1 << 63)) % (1 << 64) - (1 << 63)

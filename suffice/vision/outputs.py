@@ -1,13 +1,15 @@
-"""Where the class scores are in whatever a model returns."""
+"""What a model says: where the class scores are in whatever it returns, and what it predicts of whole images."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from torch import Tensor
 
 from suffice.errors import OutputError
+from suffice.vision.stream import Skip
 
 # Names under which models return their class scores, most telling first.
 NAMES = ("logits", "out", "scores", "output", "pred", "predictions")
@@ -22,9 +24,6 @@ def class_scores(output: Any) -> Tensor:
 
     Returns:
         Tensor [N, classes], with its gradient history.
-
-    Raises:
-        OutputError: No tensor with two dimensions was found where one should be.
 
     Example:
         >>> import torch
@@ -64,3 +63,52 @@ def _describe(output: Any) -> str:
     if isinstance(output, (tuple, list)):
         return f"a {type(output).__name__} of {', '.join(_describe(v) for v in output)}"
     return f"an object of type {type(output).__name__}"
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Predictions, one row an image.
+
+    Attributes:
+        scores: Scores of all classes [N, classes], float32.
+        index: Position of each row's image in what was given [N]; rows of skipped images are absent.
+        names: Name of each image.
+        class_labels: Name of each class, where known.
+        skipped: Images that could not be read, with the reason.
+    """
+
+    scores: Tensor
+    index: Tensor
+    names: Sequence[str]
+    class_labels: Sequence[str] | None = None
+    skipped: Sequence[Skip] = field(default_factory=list)
+
+    @property
+    def targets(self) -> Tensor:
+        """The predicted class of each image [N], int64."""
+        return self.scores.argmax(dim=1)
+
+    @property
+    def confidences(self) -> Tensor:
+        """The score of the predicted class [N], float32."""
+        return self.scores.amax(dim=1)
+
+    @property
+    def labels(self) -> list[str]:
+        """The name of the predicted class of each image; its index as text where names are not known."""
+        return [self.label(i) for i in self.targets.tolist()]
+
+    def label(self, target: int) -> str:
+        """The name of one class."""
+        return self.class_labels[target] if self.class_labels else str(target)
+
+    def top(self, k: int = 5) -> list[list[tuple[int, str, float]]]:
+        """For each image its ``k`` best classes as (index, label, score), best first."""
+        scores, targets = self.scores.topk(min(k, self.scores.shape[1]), dim=1)
+        return [
+            [(t, self.label(t), s) for t, s in zip(row_targets, row_scores, strict=True)]
+            for row_targets, row_scores in zip(targets.tolist(), scores.tolist(), strict=True)
+        ]
+
+    def __len__(self) -> int:
+        return len(self.scores)

@@ -6,7 +6,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Literal
 
@@ -19,59 +19,39 @@ from suffice.options import Count, check_options
 from suffice.vision.images.picture import Images, Picture
 
 OnError = Literal["raise", "skip"]
+Prepare = Callable[[Image.Image | Tensor], Tensor]
 
 
 @dataclass(frozen=True, eq=False)
 class PixelBatch:
-    """Some images, ready for a model.
+    """Some images, ready for a model."""
 
-    Attributes:
-        index: Position of each image in the sequence [B], int64.
-        pixels: Their pixels [B, 3, H, W] in [0, 1], float32.
-    """
-
-    index: Tensor
-    pixels: Tensor
+    index: Tensor  # position of each image in the sequence [B], int64
+    pixels: Tensor  # [B, 3, H, W] in [0, 1], float32
 
 
 @dataclass(frozen=True)
 class Skip:
-    """An image that could not be used.
-
-    Attributes:
-        index: Its position in the sequence.
-        name: Its name.
-        reason: What was wrong with it.
-    """
+    """An image that could not be used: its position in the sequence, its name, and what was wrong with it."""
 
     index: int
     name: str
     reason: str
 
 
+@dataclass(eq=False)
 class PixelStream:
-    """Batches of pixels; made by :func:`stream`.
+    """Batches of pixels, from the beginning at each iteration; made by :func:`stream`.
 
-    Each iteration starts from the beginning.
-
-    Attributes:
-        skipped: The images that the latest iteration skipped, so far.
+    ``skipped`` are the images that the latest iteration skipped, so far.
     """
 
-    def __init__(
-        self,
-        images: Images,
-        geometry: Callable[[Image.Image | Tensor], Tensor],
-        batch_size: int,
-        workers: int,
-        on_error: OnError,
-    ) -> None:
-        self.images = images
-        self.geometry = geometry
-        self.batch_size = batch_size
-        self.workers = workers
-        self.on_error = on_error
-        self.skipped: list[Skip] = []
+    images: Images
+    geometry: Prepare
+    batch_size: int
+    workers: int
+    on_error: OnError
+    skipped: list[Skip] = field(default_factory=list)
 
     def __iter__(self) -> Iterator[PixelBatch]:
         self.skipped = []
@@ -99,7 +79,7 @@ class PixelStream:
         try:
             while True:
                 for index, picture in islice(waiting, ahead - len(running)):
-                    running.append((index, picture, pool.submit(self._prepare, picture)))
+                    running.append((index, picture, pool.submit(lambda p: self.geometry(p.decode()), picture)))
                 if not running:
                     return
                 index, picture, future = running.popleft()
@@ -116,24 +96,18 @@ class PixelStream:
             # Reached also when the loop over the batches is left early, or interrupted.
             pool.shutdown(wait=True, cancel_futures=True)
 
-    def _prepare(self, picture: Picture) -> Tensor:
-        return self.geometry(picture.decode())
-
     def _check(self, pixels: Tensor, shape: torch.Size, name: str) -> None:
         if pixels.dim() != 3 or pixels.shape[0] != 3 or pixels.dtype != torch.float32:
-            raise OptionError(
-                f"Geometry made {pixels.dtype} {list(pixels.shape)} of {name}; expected float32 [3, H, W]."
-            )
+            seen = f"{pixels.dtype} {list(pixels.shape)}"
+            raise OptionError(f"Geometry made {seen} of {name}; expected float32 [3, H, W].")
         if pixels.shape != shape:
-            raise OptionError(
-                f"Geometry made {list(pixels.shape)} of {name}, but {list(shape)} of the first image; "
-                "a batch needs one size."
-            )
+            seen = f"{list(pixels.shape)} of {name}, but {list(shape)} of the first image"
+            raise OptionError(f"Geometry made {seen}; a batch needs one size.")
 
 
 def stream(
     images: Images,
-    geometry: Callable[[Image.Image | Tensor], Tensor],
+    geometry: Prepare,
     *,
     batch_size: Count = 64,
     workers: Count | None = None,
@@ -144,7 +118,7 @@ def stream(
     Threads decode a little more than two batches ahead, so memory does not grow with the number of images.
 
     Args:
-        images: The images.
+        images: In the order wanted.
         geometry: Takes what :meth:`Picture.decode` gives, returns float32 [3, H, W], the same size for all.
         batch_size: Images in a batch; only the last one may have fewer, also where images are skipped.
         workers: Number of threads; default: one per core, at most 8.
