@@ -98,7 +98,12 @@ def test_two_processes_say_what_one_says(tmp_path):
     net, images, found = explained(6)
     # Forked, a process need not import everything anew; it only runs the model forward, on the CPU.
     how = "fork" if "fork" in torch.multiprocessing.get_all_start_methods() else "spawn"
-    torch.multiprocessing.start_processes(one_of_two, (tmp_path, net, images, found), nprocs=2, start_method=how)
+    given = (tmp_path, net, images, found)
+    both = torch.multiprocessing.start_processes(one_of_two, given, nprocs=2, join=False, start_method=how)
+    if not any(both.join(timeout=60) for _ in range(2)):  # each time, one of them ends
+        for process in both.processes:
+            process.kill()
+        pytest.fail("two processes that measure a few images did not end in a minute")
     metric = several(net)
     metric.update(images, found)
     whole = metric.compute()
