@@ -69,7 +69,7 @@ _ROOM_OF = {
     **dict.fromkeys(("Scores", "list_metrics", "list_protocols", "measure"), "metrics"),
 }
 _ROOMS = (
-    "vision", "zoo", "perturb", "attribution", "evidence", "metrics", "compare", "report", "testing",
+    "vision", "zoo", "perturb", "draw", "attribution", "evidence", "metrics", "compare", "report", "bench", "testing",
 )  # fmt: skip
 
 __all__ = [
