@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, Union
 
 import torch
@@ -35,19 +36,7 @@ SCORES: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 def targets_of(targets: Targets, index: Sequence[int], count: int) -> Targets:
-    """The targets of some of many images.
-
-    Args:
-        targets: None, one for all, or one per image.
-        index: Which images.
-        count: How many there are in all.
-
-    Returns:
-        None, one for all, or a list with one for each of the chosen images.
-
-    Raises:
-        OptionError: There are more or fewer targets than images.
-    """
+    """The targets (None, one for all, or one for each of ``count`` images) of the images at some positions."""
     if targets is None or isinstance(targets, (int, str)):
         return targets
     if isinstance(targets, Tensor):
@@ -146,14 +135,13 @@ class Classifier:
     @property
     def device(self) -> torch.device:
         """Where the module is."""
-        tensor = next((t for ts in (self.module.parameters(), self.module.buffers()) for t in ts), None)
+        tensor = next(chain(self.module.parameters(), self.module.buffers()), None)
         return torch.device("cpu") if tensor is None else tensor.device
 
     @property
     def dtype(self) -> torch.dtype:
         """The floating point type that the module computes in."""
-        floats = (p for p in self.module.parameters() if p.is_floating_point())
-        return next((p.dtype for p in floats), torch.float32)
+        return next((p.dtype for p in self.module.parameters() if p.is_floating_point()), torch.float32)
 
     @functools.cached_property
     def anatomy(self) -> Anatomy:
@@ -191,19 +179,11 @@ class Classifier:
         return evaluating(self.module)
 
     def prepare(self, images: Any) -> Tensor:
-        """Decode images and bring them to the input size.
-
-        Args:
-            images: Anything that :func:`suffice.open_images` takes.
-
-        Returns:
-            Pixels [N, 3, H, W] in [0, 1], float32, on the module's device.
-        """
+        """Images, as :func:`suffice.open_images` takes them, as float32 pixels [N, 3, H, W] on the module's device."""
         if isinstance(images, Tensor) and images.dim() == 4 and tuple(images.shape[-2:]) == self.size:
             # What is ready stays where it is: no round trip over the host.
             return pixels_of_tensor(images).to(self.device)
-        batches = [batch.pixels for batch in stream(open_images(images), self.geometry)]
-        return torch.cat(batches).to(self.device)
+        return torch.cat([batch.pixels for batch in stream(open_images(images), self.geometry)]).to(self.device)
 
     @torch.no_grad()
     def predict(
@@ -214,7 +194,7 @@ class Classifier:
         on_error: OnError = "raise",
         on_progress: Callable[[int, int], None] | None = None,
     ) -> Predictions:
-        """Predict the class of each image.
+        """Predict the class of each image that can be read.
 
         Args:
             images: Anything that :func:`suffice.open_images` takes.
@@ -222,9 +202,6 @@ class Classifier:
             on_error: ``"raise"`` the error of an image that cannot be read, or ``"skip"`` it and record it in
                 ``.skipped``.
             on_progress: Called with (images done, images in all) after each batch.
-
-        Returns:
-            Predictions, one row an image.
         """
         opened = open_images(images)
         batches = stream(opened, self.geometry, batch_size=batch_size, on_error=on_error)
@@ -241,17 +218,10 @@ class Classifier:
         return Predictions(table, rows, [opened[i].name for i in rows.tolist()], self.labels, batches.skipped)
 
     def _forward(self, pixels: Tensor, rows: slice) -> Tensor:
-        """Scores of some of the pixels, on the CPU."""
         return self(pixels[rows].to(self.device)).cpu()
 
     def class_index(self, label: int | str) -> int:
-        """The class that a label means: an index, a class name, or a WordNet id.
-
-        Args:
-            label: Such as ``281``, ``"tabby"`` or ``"n02123045"``.
-
-        Returns:
-            Index of the class.
+        """The index of the class that a label means: an index, a class name, or a WordNet id such as ``"n02123045"``.
 
         Raises:
             OptionError: No class has that label; the message suggests close ones.
@@ -266,9 +236,7 @@ class Classifier:
             if len(matches) == 1:
                 return matches[0]
             if matches:  # ImageNet has two classes named "crane", and two named "maillot"
-                raise OptionError(
-                    f"{label!r} is the name of classes {matches} of {self.name}; write one index instead."
-                )
+                raise OptionError(f"{label!r} names the classes {matches} of {self.name}; write one index instead.")
         if wanted.lstrip("-").isdigit():
             return self.class_index(int(wanted))
         hint = did_you_mean(label, self.labels or ())
@@ -276,14 +244,11 @@ class Classifier:
         raise OptionError(f"{self.name} has no class {label!r}.{hint}{reason}")
 
     def targets(self, targets: Targets, whole: Tensor) -> Tensor:
-        """Targets as every function takes them, one class index an image.
+        """Targets as every function takes them, as class indices [N], int64.
 
         Args:
             targets: None (the predicted class), one index or label for all, or a list or tensor with one per image.
             whole: Scores [N, classes] on the whole images.
-
-        Returns:
-            Class indices [N], int64, on the device of ``whole``.
         """
         count, classes = whole.shape
         if targets is None:
@@ -291,27 +256,20 @@ class Classifier:
         if isinstance(targets, (int, str)):
             targets = [targets] * count
         indices = [self.class_index(t) for t in targets_of(targets, range(count), count)]  # type: ignore[union-attr]
-        wrong = [i for i in indices if not 0 <= i < classes]
-        if wrong:
+        if wrong := [i for i in indices if not 0 <= i < classes]:
             raise OptionError(f"{self.name} has classes 0 to {classes - 1}; there is no class {wrong[0]}.")
         return torch.tensor(indices, dtype=torch.long, device=whole.device)
 
     def replace(self, **changes: Any) -> Classifier:
         """A classifier of the same module with something changed, such as ``net.replace(score="logit")``."""
-        return Classifier(self.module, **self._changed(changes))
+        kept = ["module", "mean", "std", "labels", "synsets", "name", "family", "score"]
+        if "size" not in changes and "preprocess" not in changes:
+            kept.append("geometry")
+        return Classifier(**{**{name: getattr(self, name) for name in kept}, **changes})
 
     def with_module(self, module: nn.Module) -> Classifier:
         """The same classifier of another module, such as one with other weights."""
-        return Classifier(module, **self._changed({}))
-
-    def _changed(self, changes: dict[str, Any]) -> dict[str, Any]:
-        same: dict[str, Any] = {
-            "geometry": self.geometry,
-            **{k: getattr(self, k) for k in ("mean", "std", "labels", "synsets", "name", "family", "score")},
-        }
-        if "size" in changes or "preprocess" in changes:
-            same.pop("geometry")
-        return {**same, **changes}
+        return self.replace(module=module)
 
     def __repr__(self) -> str:
         height, width = self.size

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
+import socket
+import urllib.parse
+import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from torch import nn
 
-from suffice.errors import MissingExtra, OptionError, SufficeError, UnknownModel
-from suffice.vision.build import assemble, fetching, split_options
+from suffice.errors import DownloadError, MissingExtra, OptionError, SufficeError, UnknownModel
 from suffice.vision.classifier import Classifier
 from suffice.vision.families import default_family
 from suffice.vision.geometry import Geometry, Interpolation, Rule, resize_for, split_preprocessing
-from suffice.vision.models import ModelEntry, Source, unknown_model
+from suffice.vision.models import ModelEntry, Source, assemble, split_options, unknown_model
 
 # The hub cannot be listed offline; these are well-known examples of the families that anatomy knows.
 HF_EXAMPLES = (
@@ -25,6 +29,67 @@ HF_EXAMPLES = (
     "microsoft/resnet-50",
 )
 RESAMPLING: dict[int, Interpolation] = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic"}
+# Names of errors about reaching a host: each library has its own HTTP client with its own classes.
+NETWORK_ERROR = re.compile(
+    "Connect(ion)?Error|ConnectTimeout|URLError|MaxRetryError|LocalEntryNotFoundError|OfflineModeIsEnabled|ProxyError|"
+    "SSLError|TimeoutException|NetworkError"
+)
+
+
+@contextmanager
+def _fetching(name: str, *, from_hub: bool = False, instead: str | None = None) -> Iterator[None]:
+    """Turn whatever a library raises when it cannot fetch weights into one error with a way out.
+
+    Args:
+        name: Of the model.
+        from_hub: The weights come from the Hugging Face hub. If it cannot be reached, only its local cache is used:
+            otherwise each file is tried again and again for half a minute.
+        instead: What the user can do, where a checkpoint is not enough.
+    """
+    from huggingface_hub import constants
+
+    before = constants.HF_HUB_OFFLINE
+    offline = from_hub and not _can_look_up(constants.ENDPOINT)
+    constants.HF_HUB_OFFLINE = before or offline
+    try:
+        yield
+    except SufficeError:
+        raise
+    except Exception as error:
+        if not (_is_network(error) or (offline and isinstance(error, OSError))):
+            raise
+        checkpoint = (
+            f'Give a file that you have: suffice.load("{name}", checkpoint="weights.safetensors"), or --checkpoint on '
+            "the command line.\n  For random weights write pretrained=False, or --random-weights."
+        )
+        raise DownloadError(
+            f"The weights of {name} could not be fetched ({type(error).__name__}): there seems to be no network here.\n"
+            f"  {instead or checkpoint}"
+        ) from error
+    finally:
+        constants.HF_HUB_OFFLINE = before
+
+
+def _can_look_up(address: str) -> bool:
+    """Whether the name of a host can be looked up, or a proxy stands between that will do so."""
+    if urllib.request.getproxies():
+        return True
+    try:
+        socket.getaddrinfo(urllib.parse.urlsplit(address).hostname, 443)
+    except OSError:
+        return False
+    return True
+
+
+def _is_network(error: BaseException | None) -> bool:
+    """Whether an error, or one that it came from, is about reaching a host."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        if any(NETWORK_ERROR.fullmatch(c.__name__) for c in type(error).__mro__):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _timm(name: str, *, pretrained: bool, checkpoint: str | Path | None, **options: Any) -> Classifier:
@@ -42,7 +107,7 @@ def _timm(name: str, *, pretrained: bool, checkpoint: str | Path | None, **optio
             f"timm has no weights of {architecture}. Write pretrained=False for random ones, or checkpoint=."
         )
     own, others = split_options(options)
-    with fetching(f"timm/{name}", from_hub=fetch):
+    with _fetching(f"timm/{name}", from_hub=fetch):
         module = timm.create_model(name, pretrained=fetch, **others)
     # Which weights they are decides the family; a checkpoint of the user's may come from any recipe.
     recipe = f".{module.pretrained_cfg.get('tag', '')}" if fetch and not tag else ""
@@ -98,7 +163,7 @@ def _torchvision(name: str, *, pretrained: bool, checkpoint: str | Path | None, 
     weights = choices[tag.upper()] if tag else choices["DEFAULT"]
     fetch = pretrained and checkpoint is None
     own, others = split_options(options)
-    with fetching(f"torchvision/{name}"):
+    with _fetching(f"torchvision/{name}"):
         module = models.get_model(architecture, weights=weights if fetch else None, **others)
     family = default_family(architecture + (f".{weights.name}" if fetch or tag else ""))
     geometry, mean, std = split_preprocessing(weights.transforms())
@@ -132,7 +197,7 @@ def _hf(name: str, *, pretrained: bool, checkpoint: str | Path | None, **options
     own, others = split_options(options)
     instead = 'Give a local folder that save_pretrained wrote: suffice.load("hf/path/to/folder").'
     try:
-        with fetching(f"hf/{name}", from_hub=not Path(name).is_dir(), instead=instead):
+        with _fetching(f"hf/{name}", from_hub=not Path(name).is_dir(), instead=instead):
             processor = AutoImageProcessor.from_pretrained(name)
             if pretrained and checkpoint is None:
                 module = AutoModelForImageClassification.from_pretrained(name, **others)

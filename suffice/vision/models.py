@@ -8,15 +8,18 @@ package adds its own with :func:`register_source`, on import, or lazily by an en
 from __future__ import annotations
 
 import fnmatch
+import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from suffice.errors import OptionError, UnknownModel
 from suffice.plugins import did_you_mean, provide, provided, resolve
+from suffice.vision.checkpoints import load_checkpoint
 from suffice.vision.classifier import Classifier
 
 
@@ -57,6 +60,7 @@ class Source:
 
 
 GROUP = "suffice.sources"
+CLASSIFIER_OPTIONS = frozenset(inspect.signature(Classifier).parameters) - {"module", "device"}
 for _library in ("timm", "torchvision", "hf"):
     provide(GROUP, _library, f"suffice.vision.libraries:{_library.upper()}")
 
@@ -109,7 +113,7 @@ def load(
         >>> net.size, net.labels[281]
         ((176, 176), 'tabby')
     """
-    if isinstance(name, torch.nn.Module):
+    if isinstance(name, nn.Module):
         raise OptionError("load() takes the name of a model; write Classifier(module, …) for a module that you have.")
     prefix, _, rest = str(name).partition("/")
     known = sources()
@@ -171,3 +175,23 @@ def unknown_model(problem: str, name: str, names: Iterable[str], prefix: str) ->
     """
     near = did_you_mean(name, names, f"{prefix}/")
     return UnknownModel(f"{problem}{near} suffice.list_models('{prefix}/*') lists them all.")
+
+
+def split_options(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Separate the options of the classifier from those of the library that makes the module.
+
+    Example:
+        >>> split_options({"score": "logit", "num_classes": 10})
+        ({'score': 'logit'}, {'num_classes': 10})
+    """
+    own = {k: v for k, v in options.items() if k in CLASSIFIER_OPTIONS}
+    return own, {k: v for k, v in options.items() if k not in own}
+
+
+def assemble(
+    module: nn.Module, checkpoint: str | Path | None, described: dict[str, Any], own: dict[str, Any]
+) -> Classifier:
+    """A classifier with the weights of a checkpoint, where one is given; the user's own options come last."""
+    if checkpoint is not None:
+        load_checkpoint(module, checkpoint)
+    return Classifier(module, **{**described, **own})

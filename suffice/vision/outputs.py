@@ -95,11 +95,11 @@ class Predictions:
 
     @property
     def labels(self) -> list[str]:
-        """The name of the predicted class of each image; its index as text where names are not known."""
+        """The name of the predicted class of each image."""
         return [self.label(i) for i in self.targets.tolist()]
 
     def label(self, target: int) -> str:
-        """The name of one class."""
+        """The name of one class; its index as text where names are not known."""
         return self.class_labels[target] if self.class_labels else str(target)
 
     def top(self, k: int = 5) -> list[list[tuple[int, str, float]]]:

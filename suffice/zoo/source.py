@@ -9,10 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from suffice.errors import UnknownModel
-from suffice.vision.build import split_options
-from suffice.vision.checkpoints import load_checkpoint
 from suffice.vision.classifier import Classifier
-from suffice.vision.models import ModelEntry, Source, unknown_model
+from suffice.vision.models import ModelEntry, Source, assemble, split_options, unknown_model
 from suffice.zoo.architectures import ARCHITECTURES, build
 from suffice.zoo.scenes import CLASSES, SIZE
 from suffice.zoo.training.data import TrainingData
@@ -25,16 +23,13 @@ def build_classifier(name: str, *, pretrained: bool, checkpoint: str | Path | No
     if name not in ARCHITECTURES:
         raise unknown_model(f"The zoo has no network {name!r}.", name, ARCHITECTURES, "zoo")
     own, others = split_options(options)
-    module = build(name, **others)
-    if checkpoint is not None:
-        load_checkpoint(module, checkpoint)
-    elif pretrained:
+    if checkpoint is None and pretrained:
         if name not in table():
             raise UnknownModel(
                 f"The zoo has no trained weights of {name} yet. Train it with: suffice train {name}, and give them as "
                 "checkpoint=; or write pretrained=False for random ones."
             )
-        load_checkpoint(module, WEIGHTS / f"{name}.safetensors")
+        checkpoint = WEIGHTS / f"{name}.safetensors"
     described: dict[str, Any] = {
         "size": others.get("size", SIZE),
         "mean": TrainingData.mean,
@@ -43,7 +38,7 @@ def build_classifier(name: str, *, pretrained: bool, checkpoint: str | Path | No
         "name": f"zoo/{name}",
         "family": ARCHITECTURES[name].family,
     }
-    return Classifier(module.eval(), **{**described, **own})
+    return assemble(build(name, **others).eval(), checkpoint, described, own)
 
 
 def entries() -> Iterator[ModelEntry]:

@@ -4,8 +4,7 @@
 and says how to read their outputs as maps or tokens; ``register_anatomy`` teaches it other models. ``record``
 keeps outputs, attention and gradients of those parts during forward passes and leaves the model as it was.
 
-Public names: ``Anatomy``, ``Gradients``, ``Layout``, ``Recording``, ``describe``, ``record``,
-``register_anatomy``.
+Public names: ``Anatomy``, ``Gradients``, ``Layout``, ``Recording``, ``describe``, ``record``, ``register_anatomy``.
 """
 
 from suffice.vision.anatomy.describe import describe, register_anatomy

@@ -1,10 +1,9 @@
 """See attention matrices as they are computed, whichever library computes them.
 
-Fused kernels never hand out the matrix, and flags that turn them off differ between libraries and versions.
-So the calls themselves are intercepted: a function mode is active while the model runs, and inside the
-attention modules of interest it computes scaled dot product attention step by step, keeps what softmax
-returns, and does the work of ``nn.MultiheadAttention``. The matrix kept is the very one that the output is
-computed from, so gradients reach it.
+Fused kernels never hand out the matrix, and flags that turn them off differ between libraries and versions. So the
+calls themselves are intercepted: a function mode is active while the model runs, and inside the attention modules of
+interest it computes scaled dot product attention step by step, keeps what softmax returns, and does the work of
+``nn.MultiheadAttention``. The matrix kept is the very one that the output is computed from, so gradients reach it.
 """
 
 from __future__ import annotations

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 
 from torch import nn
@@ -17,24 +15,6 @@ Names = tuple[str, ...]
 Norms = tuple[str | None, ...]
 Shape = tuple[int, ...]
 Describe = Callable[[nn.Module, Size], Anatomy]
-
-
-@dataclass(frozen=True)
-class Family:
-    """A class of models, by where it is defined, and how to describe its instances.
-
-    The class is looked up among modules that are already imported: whoever holds an instance has imported its
-    class, and nobody else should pay for the import.
-    """
-
-    home: str
-    name: str
-    describe: Describe
-
-    def recognizes(self, module: nn.Module) -> bool:
-        """Whether the module is an instance of the class, or of one derived from it."""
-        cls = getattr(sys.modules.get(self.home), self.name, None)
-        return cls is not None and isinstance(module, cls)
 
 
 def children(module: nn.Module, container: str) -> Names:

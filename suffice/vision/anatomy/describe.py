@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from suffice.errors import AnatomyError, OptionError
 from suffice.vision.anatomy.common import Describe
 from suffice.vision.anatomy.generic_cnn import generic_cnn
-from suffice.vision.anatomy.known import FAMILIES
+from suffice.vision.anatomy.known import known_family
 from suffice.vision.anatomy.preserve import preserved
 from suffice.vision.anatomy.structure import Anatomy, Size, under
 from suffice.vision.anatomy.trace import HOW_TO_REGISTER, run_blank
@@ -18,11 +18,10 @@ from suffice.vision.anatomy.trace import HOW_TO_REGISTER, run_blank
 Test = Callable[[nn.Module], bool]
 
 _registered: list[tuple[Test, Describe]] = []
-_BUILT_IN: list[tuple[Test, Describe]] = [(family.recognizes, family.describe) for family in FAMILIES]
 
 
 def describe(module: nn.Module, size: int | tuple[int, int]) -> Anatomy:
-    """The parts of a model at one input size.
+    """Find the parts of a model, and how to read their outputs, at one input size.
 
     The model may be of a known family, hold exactly one such model (after a normalization layer, inside a
     wrapper), or be a plain convolutional model of any make. One blank image is run through it.
@@ -30,9 +29,6 @@ def describe(module: nn.Module, size: int | tuple[int, int]) -> Anatomy:
     Args:
         module: The model, taking images [N, C, height, width].
         size: Height and width of the images, or one number for both.
-
-    Returns:
-        Names of its parts, and how to read their outputs.
 
     Raises:
         AnatomyError: If the structure is not known or the model cannot process images of that size.
@@ -87,7 +83,7 @@ def _as_size(size: int | tuple[int, int]) -> Size:
 
 
 def _recognize(module: nn.Module) -> Describe | None:
-    return next((found for test, found in (*_registered, *_BUILT_IN) if test(module)), None)
+    return next((found for test, found in _registered if test(module)), None) or known_family(module)
 
 
 def _known_inside(module: nn.Module) -> dict[str, Describe]:

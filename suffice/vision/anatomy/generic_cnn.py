@@ -15,17 +15,9 @@ from suffice.vision.anatomy.structure import Anatomy, Layout, Size
 from suffice.vision.anatomy.trace import HOW_TO_REGISTER, Event, trace
 
 # These read and write [N, C, h, w] by definition, so their outputs anchor what other layers' outputs mean.
-CHANNELS_FIRST = (
-    nn.Conv2d,
-    nn.ConvTranspose2d,
-    nn.BatchNorm2d,
-    nn.InstanceNorm2d,
-    nn.GroupNorm,
-    nn.MaxPool2d,
-    nn.AvgPool2d,
-    nn.LPPool2d,
-    nn.PixelUnshuffle,
-)
+NORMS = (nn.BatchNorm2d, nn.InstanceNorm2d, nn.GroupNorm)
+POOLS = (nn.MaxPool2d, nn.AvgPool2d, nn.LPPool2d)
+CHANNELS_FIRST = (nn.Conv2d, nn.ConvTranspose2d, nn.PixelUnshuffle, *NORMS, *POOLS)
 GLOBAL_POOLS = (nn.AdaptiveAvgPool2d, nn.AdaptiveMaxPool2d)
 
 

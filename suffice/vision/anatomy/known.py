@@ -13,7 +13,7 @@ from torch import nn
 
 from suffice.errors import AnatomyError
 from suffice.vision.anatomy.common import (
-    Family,
+    Describe,
     Names,
     channels_last,
     children,
@@ -224,34 +224,41 @@ _torchvision_mobile = stages_in("features")  # the last of them is a convolution
 _hf_deit = partial(_hf_vit, prefix=2)
 _hf_deit_with_teacher = partial(_hf_vit, prefix=2, read=(0, 1))
 
-FAMILIES = (
-    Family("timm.models.vision_transformer", "VisionTransformer", _timm_vit),
-    Family("timm.models.beit", "Beit", _timm_vit),
-    Family("timm.models.eva", "Eva", _timm_vit),
-    Family("timm.models.pit", "PoolingVisionTransformer", _timm_pit),
-    Family("timm.models.levit", "Levit", _timm_levit),
-    Family("timm.models.nest", "Nest", _timm_nest),
-    Family("timm.models.swin_transformer", "SwinTransformer", _timm_swin),
-    Family("timm.models.swin_transformer_v2", "SwinTransformerV2", _timm_swin),
-    Family("timm.models.resnet", "ResNet", resnet),
-    Family("timm.models.convnext", "ConvNeXt", stages_in("stages")),  # channels-last only inside its blocks
-    Family("timm.models.vgg", "VGG", vgg),
-    Family("timm.models.efficientnet", "EfficientNet", _timm_efficientnet),
+# By the full name of the class: whoever holds an instance has imported it, and nobody else should pay for the import.
+FAMILIES: dict[str, Describe] = {
+    "timm.models.vision_transformer.VisionTransformer": _timm_vit,
+    "timm.models.beit.Beit": _timm_vit,
+    "timm.models.eva.Eva": _timm_vit,
+    "timm.models.pit.PoolingVisionTransformer": _timm_pit,
+    "timm.models.levit.Levit": _timm_levit,
+    "timm.models.nest.Nest": _timm_nest,
+    "timm.models.swin_transformer.SwinTransformer": _timm_swin,
+    "timm.models.swin_transformer_v2.SwinTransformerV2": _timm_swin,
+    "timm.models.resnet.ResNet": resnet,
+    "timm.models.convnext.ConvNeXt": stages_in("stages"),  # channels-last only inside its blocks
+    "timm.models.vgg.VGG": vgg,
+    "timm.models.efficientnet.EfficientNet": _timm_efficientnet,
     # The final convolution of MobileNetV3 comes after pooling, so the last stage is the last map.
-    Family("timm.models.mobilenetv3", "MobileNetV3", stages_in("blocks")),
-    Family("torchvision.models.vision_transformer", "VisionTransformer", _torchvision_vit),
-    Family("torchvision.models.swin_transformer", "SwinTransformer", _torchvision_swin),
-    Family("torchvision.models.resnet", "ResNet", resnet),
-    Family("torchvision.models.vgg", "VGG", vgg),
+    "timm.models.mobilenetv3.MobileNetV3": stages_in("blocks"),
+    "torchvision.models.vision_transformer.VisionTransformer": _torchvision_vit,
+    "torchvision.models.swin_transformer.SwinTransformer": _torchvision_swin,
+    "torchvision.models.resnet.ResNet": resnet,
+    "torchvision.models.vgg.VGG": vgg,
     # Its features are the stem, then stages and downsamplings in turn.
-    Family("torchvision.models.convnext", "ConvNeXt", stages_in("features", slice(1, None, 2))),
-    Family("torchvision.models.efficientnet", "EfficientNet", _torchvision_mobile),
-    Family("torchvision.models.mobilenetv2", "MobileNetV2", _torchvision_mobile),
-    Family("torchvision.models.mobilenetv3", "MobileNetV3", _torchvision_mobile),
-    Family("transformers.models.vit.modeling_vit", "ViTForImageClassification", _hf_vit),
-    Family("transformers.models.deit.modeling_deit", "DeiTForImageClassification", _hf_deit),
-    Family("transformers.models.deit.modeling_deit", "DeiTForImageClassificationWithTeacher", _hf_deit_with_teacher),
-    Family("transformers.models.swin.modeling_swin", "SwinForImageClassification", _hf_swin),
-    Family("transformers.models.convnext.modeling_convnext", "ConvNextForImageClassification", _hf_convnext),
-    Family("transformers.models.resnet.modeling_resnet", "ResNetForImageClassification", _hf_resnet),
-)
+    "torchvision.models.convnext.ConvNeXt": stages_in("features", slice(1, None, 2)),
+    "torchvision.models.efficientnet.EfficientNet": _torchvision_mobile,
+    "torchvision.models.mobilenetv2.MobileNetV2": _torchvision_mobile,
+    "torchvision.models.mobilenetv3.MobileNetV3": _torchvision_mobile,
+    "transformers.models.vit.modeling_vit.ViTForImageClassification": _hf_vit,
+    "transformers.models.deit.modeling_deit.DeiTForImageClassification": _hf_deit,
+    "transformers.models.deit.modeling_deit.DeiTForImageClassificationWithTeacher": _hf_deit_with_teacher,
+    "transformers.models.swin.modeling_swin.SwinForImageClassification": _hf_swin,
+    "transformers.models.convnext.modeling_convnext.ConvNextForImageClassification": _hf_convnext,
+    "transformers.models.resnet.modeling_resnet.ResNetForImageClassification": _hf_resnet,
+}
+
+
+def known_family(module: nn.Module) -> Describe | None:
+    """How to describe the module, if its class or one that it is derived from is of a known family."""
+    names = (f"{cls.__module__}.{cls.__qualname__}" for cls in type(module).__mro__)
+    return next((FAMILIES[name] for name in names if name in FAMILIES), None)

@@ -24,14 +24,6 @@ def evaluating(module: nn.Module) -> Iterator[None]:
     """Evaluation mode inside; afterwards each submodule is in the mode it was in.
 
     Where none is in training mode, it costs a walk through the submodules; inside :func:`preserved`, nothing.
-
-    Example:
-        >>> net = nn.Sequential(nn.Dropout(), nn.ReLU().eval())
-        >>> with evaluating(net):
-        ...     [part.training for part in net]
-        [False, False]
-        >>> [part.training for part in net]
-        [True, False]
     """
     training = [] if id(module) in _preserved.get() else [part for part in module.modules() if part.training]
     _set_training(training, False)
@@ -57,11 +49,8 @@ def preserved(module: nn.Module, frozen: bool = False) -> Iterator[None]:
 
     A forward pass may write to a module even in evaluation mode: LeViT caches its position biases, Swin of
     transformers shrinks its window, transformers installs hooks for ``output_attentions``. So attributes are
-    put back one by one, rather than only those that this package itself changes.
-
-    Args:
-        module: The model.
-        frozen: Also take all parameters out of the autograd graph inside.
+    put back one by one, rather than only those that this package itself changes. ``frozen`` also takes all parameters
+    out of the autograd graph inside.
     """
     before = _preserved.get()
     if before.get(id(module), False) or (id(module) in before and not frozen):
@@ -78,10 +67,9 @@ def preserved(module: nn.Module, frozen: bool = False) -> Iterator[None]:
             stack.enter_context(torch.compiler.set_stance("force_eager"))
         try:
             for submodule in submodules:
-                own = submodule.__dict__
                 for flag in ("grad_checkpointing", "gradient_checkpointing"):
                     # Checkpointing runs blocks a second time during the backward pass, hooks included.
-                    if own.get(flag) is True:
+                    if submodule.__dict__.get(flag) is True:
                         setattr(submodule, flag, False)
             for parameter in trainable:
                 parameter.requires_grad_(False)
@@ -137,10 +125,8 @@ class _State:
 
 def _same(container: Any, content: Any) -> bool:
     """Equal by identity: comparing tensors with == would not give one answer."""
-    if len(container) != len(content):
-        return False
-    if isinstance(container, dict):
-        return all(map(is_, container, content)) and all(map(is_, container.values(), content.values()))
     if isinstance(container, set):
-        return {id(item) for item in container} == {id(item) for item in content}
-    return all(map(is_, container, content))
+        return set(map(id, container)) == set(map(id, content))
+    if isinstance(container, dict) and not all(map(is_, container.values(), content.values())):
+        return False
+    return len(container) == len(content) and all(map(is_, container, content))

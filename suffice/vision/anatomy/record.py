@@ -20,12 +20,7 @@ from suffice.vision.anatomy.trace import find_modules, first_tensor
 
 @dataclass(frozen=True)
 class Gradients:
-    """Gradients of a score, shaped like what was recorded.
-
-    Attributes:
-        activations: By layer name.
-        attention: By name of the attention module.
-    """
+    """Gradients of a score, by name and shaped like what was recorded."""
 
     activations: dict[str, Tensor]
     attention: dict[str, Tensor]
@@ -54,12 +49,8 @@ class Recording:
         score, as the patch tokens of PiT's last stage, the gradient is zero.
 
         Args:
-            score: What to differentiate; its elements are summed.
+            score: What to differentiate, made inside ``record(..., gradients=True)``; its elements are summed.
             retain_graph: Keep the graph for another call.
-
-        Raises:
-            OptionError: If the recording was not made with ``gradients=True``.
-            AnatomyError: If the score depends on nothing of what was recorded.
         """
         if not self.with_gradients:
             raise OptionError("this recording has no gradients; write record(..., gradients=True)")
@@ -72,14 +63,11 @@ class Recording:
                 "the score does not depend on anything recorded; it must come from the latest forward pass "
                 f"made inside record(...), which saw {[*self.activations, *self.attention] or 'nothing'}"
             )
-        gradients = [
-            torch.zeros_like(tensor) if gradient is None else gradient
-            for tensor, gradient in zip(recorded, found, strict=True)
-        ]
-        count = len(self.activations)
+        gradients = (torch.zeros_like(x) if slope is None else slope for x, slope in zip(recorded, found, strict=True))
+        # One after the other: the activations come first.
         return Gradients(
-            activations=dict(zip(self.activations, gradients[:count], strict=True)),
-            attention=dict(zip(self.attention, gradients[count:], strict=True)),
+            activations={name: next(gradients) for name in self.activations},
+            attention={name: next(gradients) for name in self.attention},
         )
 
 

@@ -124,14 +124,11 @@ class Anatomy:
         return self.layout(layer).grid
 
     def maps(self, layer: str, activation: Tensor) -> Tensor:
-        """Channel-first maps of a layer's output, or of a gradient with respect to it.
+        """Channel-first maps [N, C, h, w] of a layer's output or a gradient by it; a view where possible.
 
         Args:
             layer: A feature layer, block, norm or the target layer.
             activation: The layer's output, in the layer's own layout.
-
-        Returns:
-            Maps [N, C, h, w], a view where possible.
         """
         return self._checked(layer, activation).maps(activation)
 

@@ -62,17 +62,9 @@ def trace(
     mode: TorchFunctionMode | None = None,
     events: list[Event] | None = None,
 ) -> list[Event]:
-    """Shapes of layer outputs in one forward pass of a blank image, in order of completion.
+    """``(name, shape)`` for each time that one of the layers completes in a forward pass of a blank image.
 
-    Args:
-        module: The model; it is left as it was.
-        size: Height and width of the image.
-        names: Layers to watch.
-        mode: A function mode to run the pass under.
-        events: A list to put the events into, so that the mode can see how far the pass is.
-
-    Returns:
-        ``(name, shape)`` for each time that one of the layers completed with a tensor.
+    The pass runs under ``mode``, which can see in ``events`` how far it is. The model is left as it was.
     """
     events = [] if events is None else events
 

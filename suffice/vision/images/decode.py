@@ -62,15 +62,10 @@ def decode(source: Encoded, *, name: str | None = None, max_pixels: Count | None
         source: Path, the bytes of a file, or a file opened in binary mode.
         name: What errors call the image; default: the path.
         max_pixels: Refuse images with more pixels; default: ``PIL.Image.MAX_IMAGE_PIXELS`` at the time of the
-            call. For GIF, TIFF and WebP Pillow's limit holds as well, because its readers of these enforce it
-            themselves.
+            call. For GIF, TIFF and WebP Pillow's limit holds as well: its readers of these enforce it themselves.
 
     Returns:
         Image in mode RGB, loaded, upright, without metadata (so that nobody turns it a second time).
-
-    Raises:
-        UnreadableImage: Missing, empty, truncated, broken, or not one of the formats.
-        ImageTooLarge: More pixels than the limit.
 
     Example:
         >>> import io
@@ -136,10 +131,8 @@ def _opened(source: Encoded) -> Iterator[BinaryIO]:
     if isinstance(source, (str, os.PathLike)):
         # Opening a named pipe would wait forever for somebody to write to it.
         mode = os.stat(source).st_mode
-        if stat.S_ISDIR(mode):
-            raise ImageError("it is a directory")
         if not stat.S_ISREG(mode):
-            raise ImageError("it is not a regular file")
+            raise ImageError("it is a directory" if stat.S_ISDIR(mode) else "it is not a regular file")
         with open(source, "rb") as file:
             yield file
     elif isinstance(source, (bytes, bytearray, memoryview)):

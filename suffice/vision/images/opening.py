@@ -1,7 +1,4 @@
-"""Images in: one function that opens whatever a user has.
-
-A new kind of collection joins by :func:`register_images`, from inside or outside this package.
-"""
+"""One function that opens whatever a user has; new kinds of collections join by :func:`register_images`."""
 
 from __future__ import annotations
 
@@ -54,11 +51,8 @@ def open_images(
         labels: ``"auto"`` takes the labels that the source has; None takes none; or give one per image.
         max_pixels: Refuse to decode larger images; default: ``PIL.Image.MAX_IMAGE_PIXELS``.
 
-    Returns:
-        The images. A broken one shows when it is decoded, as an :class:`~suffice.errors.ImageError`.
-
     Raises:
-        ImageError: There is nothing to open, or it is of no known kind.
+        ImageError: There is nothing to open, or it is of no known kind. A broken image shows when it is decoded.
 
     Example:
         >>> import torch
@@ -79,11 +73,8 @@ def register_images(prefix: str, opener: Callable[[str], Images]) -> None:
     """Let :func:`open_images` understand ``"prefix:rest"``.
 
     Args:
-        prefix: At least two letters, digits, hyphens or underscores, beginning with a letter.
+        prefix: At least two letters, digits, hyphens or underscores, beginning with a letter; not yet in use.
         opener: Called with what follows the colon; returns the images. :func:`split_slice` helps.
-
-    Raises:
-        OptionError: The prefix cannot be used, or something else has it.
 
     Example:
         >>> import torch
@@ -100,17 +91,11 @@ def register_images(prefix: str, opener: Callable[[str], Images]) -> None:
 
 
 def split_slice(text: str) -> tuple[str, slice]:
-    """Split a name from the slice that may follow it.
-
-    Args:
-        text: Such as ``"test"``, ``"test[:200]"`` or ``"test[10:200:2]"``.
-
-    Returns:
-        The name, and the slice (of everything, if there is none).
+    """Split a name from the slice that may follow it; without one, the slice of everything.
 
     Example:
-        >>> split_slice("test[:200]")
-        ('test', slice(None, 200, None))
+        >>> split_slice("test[:200]"), split_slice("test")
+        (('test', slice(None, 200, None)), ('test', slice(None, None, None)))
     """
     match = re.fullmatch(r"([^\[\]]*)(?:\[(-?\d+)?:(-?\d+)?(?::(-?\d+)?)?\])?", text)
     if match is None or match[4] in ("0", "-0"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Protocol, overload
 
 import numpy as np
@@ -58,20 +59,13 @@ class Picture:
         """The class that somebody gave it: an index, a name, or None. May read the item of a data set."""
         return self.stored_label() if callable(self.stored_label) else self.stored_label
 
-    @property
+    @cached_property
     def id(self) -> str:
         """Hash of the content: the bytes of a file, the shape and pixels of what is in memory."""
-        cached: str | None = self.__dict__.get("_id")
-        if cached is None:
-            cached = self.source.fingerprint()
-            object.__setattr__(self, "_id", cached)
-        return cached
+        return self.source.fingerprint()
 
     def decode(self) -> Image.Image | Tensor:
-        """Decode the pixels.
-
-        Returns:
-            An RGB image for files and PIL images; a float32 tensor [3, H, W] in [0, 1] for tensors, arrays.
+        """Decode files and PIL images to an RGB image; tensors and arrays to a float32 tensor [3, H, W] in [0, 1].
 
         Raises:
             ImageError: It cannot be read.
@@ -85,9 +79,6 @@ class Picture:
 
 class Images(Sequence[Picture]):
     """Pictures in a fixed order. Nothing is decoded or hashed until asked for.
-
-    Args:
-        pictures: The pictures.
 
     Example:
         >>> import torch
@@ -166,8 +157,7 @@ class Images(Sequence[Picture]):
         return Images((*self._pictures, *other._pictures))
 
     def __repr__(self) -> str:
-        stored = [picture.stored_label for picture in self._pictures]
-        known = [label for label in stored if label is not None]
+        known = [picture.stored_label for picture in self._pictures if picture.stored_label is not None]
         if not known:
             return f"Images({len(self)})"
         if any(callable(label) for label in known):  # counting the classes would read the whole data set
