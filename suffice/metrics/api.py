@@ -30,7 +30,7 @@ def measure(
     net: Classifier,
     images: Any,
     maps: Attribution | Tensor,
-    metric: str | Sequence[str] = "insertion",
+    metric: str | Metric | Sequence[str | Metric] = "insertion",
     protocol: str | Protocol = "default",
     *,
     targets: Targets = None,
@@ -87,8 +87,10 @@ def measure(
         >>> found["insertion"].protocol["integration"]
         'trapezoid'
     """
-    check_options({"normalize": normalize, "target_class": target_class}, measure)
-    wanted = [metric] if isinstance(metric, str) else list(metric)
+    check_options({"normalize": normalize, "target_class": target_class, "precision": precision}, measure)
+    if runner is not None and runner.net.module is not net.module:
+        raise OptionError(f"runner= is of {runner.net.name}, not of {net.name}; write runner=suffice.Runner(net).")
+    wanted = [str(one) for one in ([metric] if isinstance(metric, (str, Metric)) else metric)]
     chosen = find_protocol(protocol)
     choices = _choices(wanted, chosen, options)
     opened = _without_skipped(open_images(images.detach() if isinstance(images, Tensor) else images), maps)
@@ -179,7 +181,9 @@ def _measured(metric: Metric, given: MapBatch, options: Mapping[str, Any]) -> Ou
 
 def _without_skipped(images: Images, maps: Attribution | Tensor) -> Images:
     """The images that have maps: all but those that could not be read when the maps were made."""
-    skipped = {skip.index for skip in maps.skipped} if isinstance(maps, Attribution) else set()
+    if not isinstance(maps, Attribution) or len(images) == len(maps):
+        return images  # some of them, perhaps, chosen alike
+    skipped = {skip.index for skip in maps.skipped}
     return images[[i for i in range(len(images)) if i not in skipped]] if skipped else images
 
 

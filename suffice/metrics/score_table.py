@@ -28,7 +28,7 @@ class TableRow:
         model: Name of the model.
         method: Name of the method, or label of the entry.
         values: By metric, one value an image, [N]; NaN where the metric leaves an image out.
-        seconds: For one image, making its map.
+        seconds: For one image, making its map; NaN where that is not known.
         facts: What else is known about the row, such as the number of masks, by name of a column.
     """
 
@@ -155,7 +155,12 @@ class ScoreTable:
                 place = {standing.best: 1, standing.second: 2}.get(row.method, 0)
                 cells.append(mark(f"{row[column].mean:.3f} ± {row[column].standard_error:.3f}", place))
             cells += [f"{row.facts[fact]:.4g}" if fact in row.facts else "" for fact in self.facts]
-            yield [*cells, f"{row.seconds:.3g}"]
+            yield [*cells, f"{row.seconds:.3g}"] if self._timed else cells
+
+    @property
+    def _timed(self) -> bool:
+        """Whether it is known how long maps took."""
+        return any(not np.isnan(row.seconds) for row in self.rows)
 
     @property
     def facts(self) -> list[str]:
@@ -166,7 +171,7 @@ class ScoreTable:
     def headings(self) -> list[str]:
         """Above the columns; an arrow says which way is better."""
         arrows = [f"{m} {'↑' if higher_is_better(m) else '↓'}" for m in self.metrics]
-        return ["model", "method", *arrows, *self.facts, "s / image"]
+        return ["model", "method", *arrows, *self.facts, *(["s / image"] if self._timed else [])]
 
     def notes(self) -> list[str]:
         """Best against second in every column, in words."""

@@ -184,6 +184,10 @@ def test_images_that_could_not_be_read_have_no_map_and_no_score(tmp_path):
     assert len(scores) == 2
     assert [name.endswith(("0.png", "2.png")) for name in scores.names] == [True, True]
     assert [skip.index for skip in scores.skipped] == [1]
+    # Some of the maps go with the same of the images.
+    readable = open_images(str(tmp_path))[[0, 2]]
+    alike = measure(small_cnn(), readable[1:], found[1:], steps=3)
+    torch.testing.assert_close(alike.values, scores.values[1:], rtol=0, atol=1e-6)
 
 
 def test_a_runner_serves_many_calls():
@@ -202,3 +206,31 @@ def test_the_function_pickles_and_says_what_it_takes():
     parameters = inspect.signature(suffice.measure).parameters
     assert list(parameters)[:5] == ["net", "images", "maps", "metric", "protocol"]
     assert {"targets", "boxes", "seed", "batch_size", "precision", "runner"} <= set(parameters)
+
+
+def test_a_runner_of_another_model_is_refused():
+    net, images = small_cnn(), pictures(2)
+    with pytest.raises(OptionError, match=r"runner= is of sharp-cnn, not of small-cnn; write runner=suffice.Runner"):
+        measure(net, images, brightness(images), runner=Runner(sharp_cnn()))
+    with pytest.raises(OptionError, match="precision='fp8'"):
+        measure(net, images, brightness(images), "sparseness", precision="fp8")
+
+
+def test_metrics_are_given_by_name_or_as_they_are():
+    net, images = small_cnn(), pictures(2)
+    named = measure(net, images, brightness(images), ["insertion", "sparseness"], steps=3)
+    found = measure(net, images, brightness(images), [find_metric("insertion"), "sparseness"], steps=3)
+    assert found.metrics == named.metrics
+    alone = measure(net, images, brightness(images), find_metric("insertion"), steps=3)
+    torch.testing.assert_close(alone.values, named["insertion"].values, rtol=0, atol=1e-6)
+
+
+def test_measuring_under_inference_mode_changes_nothing():
+    net, images = sharp_cnn(), pictures(2)
+    maps = attribute(net, images, "gradient")
+    names = ["insertion", "adp", "sensitivity-max"]
+    outside = measure(net, images, maps, names, steps=3, samples=2)
+    with torch.inference_mode():
+        inside = measure(net, images, maps, names, steps=3, samples=2)
+    for name in names:
+        torch.testing.assert_close(inside[name].values, outside[name].values, rtol=1e-5, atol=1e-6)

@@ -100,6 +100,8 @@ def test_a_table_is_made_of_scores_that_exist(measured, tmp_path):
         for name in table.metrics:
             torch.testing.assert_close(row.values[name], measured[row.method][name].values)
             assert row[name].mean == pytest.approx(measured[row.method][name].mean)
+    assert table.headings == ["model", "method", "insertion ↑", "ins-del ↑", "sparseness ↑"]  # and no times
+    assert all(len(cells) == 5 for cells in table.cells())
     table.write(tmp_path)
     assert pq.read_table(tmp_path / "scores.parquet").num_rows == 6
     written = list(csv.DictReader((tmp_path / "scores.csv").open(encoding="utf-8")))
