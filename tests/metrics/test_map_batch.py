@@ -3,8 +3,11 @@
 import pytest
 import torch
 
-from suffice.metrics import find_metric, measure
+from suffice.errors import OptionError
+from suffice.metrics import MapBatch, find_metric, measure
 from suffice.metrics.protocols import all_protocols
+from suffice.perturb import Batch, Runner
+from suffice.testing import AnyOf
 from tests.attribution.nets import pictures, small_cnn
 from tests.metrics.nets import brightness, counting_runner, sharp_cnn
 
@@ -58,3 +61,68 @@ def test_metrics_without_a_question_do_not_ask_the_model():
     found = measure(runner.net, images, brightness(images), names, boxes=boxes, precision="bf16")
     assert batches == []  # nor is there a forward to see what could be folded
     assert found["sparseness"].targets is None
+
+
+@pytest.fixture
+def given():
+    """Two images whose cell 5 decides, and maps that say so; asked about are "yes" in the first, "no" in the second."""
+    oracle = AnyOf([(5,)], grid=4)
+    net, pixels = oracle.classifier(16), oracle.image(16).repeat(2, 1, 1, 1)
+    maps = torch.zeros(2, 4, 4)
+    maps[:, 1, 1] = 1.0
+    runner = Runner(net, batch_size=8)
+    scores = runner.scores(pixels)
+    runner.counters.forwards = 0
+    return MapBatch(Batch(net, pixels, torch.tensor([1, 0]), ["a", "b"], 0, runner), maps, scores)
+
+
+def test_responses_are_scores_and_wins_of_each_image_at_each_count(given):
+    assert len(given) == 2
+    assert given.size == (16, 16)
+    assert given.device == given.batch.pixels.device
+    assert given.whole.score.tolist() == pytest.approx([0.98, 0.02])
+    assert given.whole.correct.tolist() == [True, False]
+    ranking = given.ranking("cells", "bilinear", "nearest")
+    assert ranking.count == 16
+    shown = given.respond("black", ranking, "below", [0, 1, 16])
+    torch.testing.assert_close(shown.score, torch.tensor([[0.02, 0.98, 0.98], [0.98, 0.02, 0.02]]))
+    assert shown.correct.tolist() == [[False, True, True], [True, False, False]]
+    hidden = given.respond("black", ranking, "rest", [0, 1, 16])
+    torch.testing.assert_close(hidden.score, torch.tensor([[0.98, 0.02, 0.02], [0.02, 0.98, 0.98]]))
+    assert hidden.value("accuracy").tolist() == [[1, 0, 0], [0, 1, 1]]
+
+
+def test_nothing_is_asked_twice(given):
+    counters = given.batch.runner.counters
+    ranking = given.ranking("cells", "bilinear", "nearest")
+    given.respond("black", ranking, "below", [0, 1, 16])
+    assert counters.forwards == 2 * 2  # the whole image is known
+    given.respond("black", ranking, "below", [1, 0])
+    given.respond("black", ranking, "rest", [16, 0])  # all but all is nothing, all but nothing is all
+    assert counters.forwards == 2 * 2
+    given.respond("gray", ranking, "below", [1])
+    given.respond("black", ranking, "below", [1, 2])
+    assert counters.forwards == 2 * 4
+    mask = torch.full((2, 16, 16), 0.5)
+    first = given.respond_through("black", mask, "half")
+    again = given.respond_through("black", mask, "half")
+    assert counters.forwards == 2 * 5
+    assert torch.equal(first.score, again.score)
+    assert given.once("key", lambda: 1) == given.once("key", lambda: 2) == 1
+
+
+def test_rules_that_have_nothing_to_do_make_no_other_ranking(given):
+    own = given.ranking("cells", "bilinear", "nearest")
+    assert given.ranking(4, "nearest", "nearest") is own
+    assert given.ranking("cells", "bilinear", "bilinear") is not own
+    pixels = given.ranking("pixels", "nearest", "nearest")
+    assert given.ranking(16, "nearest", "bilinear") is pixels
+    assert given.ranking(16, "bilinear", "nearest") is not pixels
+    with pytest.raises(OptionError, match="units=17 are 17×17 cells, more than the image has pixels"):
+        given.ranking(17, "nearest", "nearest")
+
+
+def test_a_metric_that_asks_the_model_has_to_say_so(given):
+    given.whole_scores = None
+    with pytest.raises(AssertionError, match="does not say so in needs="):
+        given.respond("black", given.ranking("cells", "bilinear", "nearest"), "below", [1])
