@@ -63,10 +63,8 @@ def test_values_lie_within_their_bounds_and_differ(name):
 
 def test_a_sanity_check_goes_on_where_memory_runs_out():
     def run(net, images):
-        found = sanity_check(
-            net, images, ["gradient", "occlusion"], options={"occlusion": {"window": 16, "stride": 16}}
-        )
-        return torch.cat([row.values["ssim"][0].T for row in found.rows], dim=1).float()
+        coarse = {"occlusion": {"window": 16, "stride": 16}}
+        found = sanity_check(net, images, ["gradient", "occlusion"], options=coarse)
+        return torch.cat([row.values["spearman"][0].T for row in found.rows], dim=1).float()
 
-    # Structural similarity of gradients of a random network, which are near zero and scaled up, in float32.
-    CHECKS["memory"](run, sharp_cnn(), textured(), 1e-4)
+    CHECKS["memory"](run, sharp_cnn(), textured(), 1e-5)
