@@ -33,15 +33,10 @@ class BatchLoop:
         self._warned = False
 
     def run(self, count: int, work: Callable[[slice], T], *, cost: int = 1) -> Iterator[T]:
-        """Run work on rows 0 to ``count``, piece by piece and in order, with fewer rows when memory runs out.
+        """Run work on rows 0 to ``count``, piece by piece and in order, and yield what it returns.
 
-        Args:
-            count: How many rows there are.
-            work: Called with the rows of a piece; called again with fewer when it runs out of memory.
-            cost: Inputs a row. A piece is as many rows as ``size`` inputs are, and at least one.
-
-        Yields:
-            What ``work`` returns. Its errors are raised where they are not about memory or fewer rows cannot help.
+        A piece is as many rows, of ``cost`` inputs each, as ``size`` inputs are, and at least one. Where it runs out of
+        memory, work is called again with fewer; errors about something else, or that this cannot help, are raised.
         """
         start = 0
         while start < count:

@@ -50,11 +50,8 @@ def load_checkpoint(module: nn.Module, path: str | Path) -> None:
     given = _without_prefix(read_state_dict(path), wanted)
     missing = [k for k in wanted if k not in given and not k.endswith(HARMLESS)]
     unexpected = [k for k in given if k not in wanted and not k.endswith(HARMLESS)]
-    wrong = [
-        f"{k}: checkpoint {list(given[k].shape)}, model {list(wanted[k].shape)}"
-        for k in wanted
-        if k in given and given[k].shape != wanted[k].shape
-    ]
+    other = [k for k in wanted if k in given and given[k].shape != wanted[k].shape]
+    wrong = [f"{k}: checkpoint {list(given[k].shape)}, model {list(wanted[k].shape)}" for k in other]
     if missing or unexpected or wrong:
         lines = [
             f"The checkpoint {path} does not fit {type(module).__name__}.",

@@ -35,18 +35,12 @@ RULES: tuple[tuple[str, str], ...] = (
 
 
 def default_family(name: str) -> str | None:
-    """The default family of a model.
-
-    Args:
-        name: Such as ``"timm/resnet50.c1_in1k"`` or ``"hf/facebook/deit-small-distilled-patch16-224"``.
-
-    Returns:
-        The family, or None for a name that says nothing.
+    """The default family of a model by its name, with or without source; None for a name that says nothing.
 
     Example:
         >>> default_family("timm/resnet50.tv_in1k"), default_family("timm/resnet50.c1_in1k")
         ('older-cnn', 'newer-cnn')
-        >>> default_family("timm/pit_s_distilled_224")
+        >>> default_family("hf/facebook/deit-small-distilled-patch16-224")
         'distilled-transformer'
     """
     plain = name.lower().replace("-", "_")

@@ -104,7 +104,7 @@ def _timm(name: str, *, pretrained: bool, checkpoint: str | Path | None, **optio
     fetch = pretrained and checkpoint is None
     if fetch and not timm.is_model_pretrained(architecture):
         raise UnknownModel(
-            f"timm has no weights of {architecture}. Write pretrained=False for random ones, or checkpoint=."
+            f"timm has no weights of {architecture}; write pretrained=False for random ones, or checkpoint=."
         )
     own, others = split_options(options)
     with _fetching(f"timm/{name}", from_hub=fetch):
@@ -156,9 +156,8 @@ def _torchvision(name: str, *, pretrained: bool, checkpoint: str | Path | None, 
         raise unknown_model(f"torchvision has no model {name!r}.", architecture, known, "torchvision")
     choices = models.get_model_weights(architecture)
     if tag and tag.upper() not in choices.__members__:
-        raise UnknownModel(
-            f"torchvision has no weights {tag!r} of {architecture}; it has {', '.join(choices.__members__)}."
-        )
+        tags = ", ".join(choices.__members__)
+        raise UnknownModel(f"torchvision has no weights {tag!r} of {architecture}; it has {tags}.")
     # DEFAULT is an alias of the newest weights; its preprocessing also serves random weights and checkpoints.
     weights = choices[tag.upper()] if tag else choices["DEFAULT"]
     fetch = pretrained and checkpoint is None
@@ -247,9 +246,7 @@ def _processor_geometry(processor: Any) -> Geometry:
         crop = dict(processor.crop_size)
         return Geometry((crop["height"], crop["width"]), rule, resize, interpolation, "down")
     if rule == "crop":
-        raise OptionError(
-            "The image processor resizes the short side and does not crop, so its inputs have no one size."
-        )
+        raise OptionError("The image processor resizes the short side without a crop, so its inputs have no one size.")
     return Geometry(resize, rule, None, interpolation)
 
 

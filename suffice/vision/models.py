@@ -29,7 +29,7 @@ class ModelEntry:
 
     Attributes:
         name: What :func:`load` takes, such as ``"timm/deit_small_patch16_224"``.
-        family: Default family.
+        family: By default.
         pretrained: Whether there are weights for it.
         facts: What else the source knows, such as accuracy or number of parameters.
     """
@@ -90,15 +90,14 @@ def load(
 ) -> Classifier:
     """Load a classifier by name, with the preprocessing of its own weights.
 
-    It is moved to the first GPU if there is one, unlike in timm and torchvision; ``device="cpu"`` keeps it on the CPU.
-    The ``repr`` of the classifier says where it is.
+    It is moved to the first GPU if there is one, unlike in timm and torchvision; its ``repr`` says where it is.
 
     Args:
         name: ``"timm/…"``, ``"torchvision/…"``, ``"hf/…"`` (a model id of the hub or a local folder), or the
             name of another registered source. A tag after a dot chooses weights: ``"timm/resnet50.a1_in1k"``.
         pretrained: Fetch the published weights; False gives random ones.
         checkpoint: Use the weights in this file instead; safetensors, or ``torch.save`` (read as plain weights).
-        device: Where to put it.
+        device: Where to put it instead, such as ``"cpu"``.
         **options: Arguments of :class:`Classifier` (``resize=``, ``labels=``, ``score=``, ``mean=``, …) go to it; the
             rest (``num_classes=``, ``img_size=``, …) goes to the library that makes the module.
 
@@ -167,23 +166,13 @@ def default_device() -> torch.device:
 
 
 def unknown_model(problem: str, name: str, names: Iterable[str], prefix: str) -> UnknownModel:
-    """The error for a name that a source does not know: the problem in a sentence, and close names.
-
-    Example:
-        >>> unknown_model("The zoo has no 'deti'.", "deti", ["deit", "pit"], "zoo")
-        UnknownModel("The zoo has no 'deti'. Did you mean 'zoo/deit'? suffice.list_models('zoo/*') lists them all.")
-    """
+    """The error for a name that a source does not know: the problem in a sentence, and close names."""
     near = did_you_mean(name, names, f"{prefix}/")
     return UnknownModel(f"{problem}{near} suffice.list_models('{prefix}/*') lists them all.")
 
 
 def split_options(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Separate the options of the classifier from those of the library that makes the module.
-
-    Example:
-        >>> split_options({"score": "logit", "num_classes": 10})
-        ({'score': 'logit'}, {'num_classes': 10})
-    """
+    """Separate the options of the classifier from those of the library that makes the module."""
     own = {k: v for k, v in options.items() if k in CLASSIFIER_OPTIONS}
     return own, {k: v for k, v in options.items() if k not in own}
 

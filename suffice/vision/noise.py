@@ -40,7 +40,7 @@ class ImageNoise:
 
 
 def normal_noise(seeds: Tensor, draws: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Standard normal noise, a function of a seed and the number of the draw alone.
+    """Standard normal noise [B, *shape], float32, a function of a seed and the number of the draw alone.
 
     Each number is computed from its own position, so there is no generator whose state would depend on what was drawn
     before, and one call serves many images. Devices agree up to the rounding of logarithm and cosine.
@@ -49,9 +49,6 @@ def normal_noise(seeds: Tensor, draws: Tensor, shape: tuple[int, ...]) -> Tensor
         seeds: One for each image, [B] int64, such as :func:`suffice.vision.identity.image_seed`.
         draws: Which draw of that seed, [B] int64, 0 or more. Draws are only comparable for one shape.
         shape: Of the noise for one image.
-
-    Returns:
-        [B, *shape] float32, on the device of ``seeds``.
 
     Example:
         >>> seeds, draws = torch.tensor([5, 6, 5]), torch.tensor([0, 0, 0])

@@ -16,14 +16,10 @@ NAMES = ("logits", "out", "scores", "output", "pred", "predictions")
 
 
 def class_scores(output: Any) -> Tensor:
-    """The class scores in the output of a model.
+    """The class scores [N, classes] in the output of a model, with their gradient history.
 
-    Args:
-        output: A tensor [N, classes]; a mapping or object (such as a ``ModelOutput`` of transformers) that holds
-            one as ``logits`` or under a similar name; or a tuple or list whose first tensor [N, classes] is meant.
-
-    Returns:
-        Tensor [N, classes], with its gradient history.
+    It may be a tensor; a mapping or object (such as a ``ModelOutput`` of transformers) that holds one as ``logits`` or
+    under a similar name; or a tuple or list whose first tensor of two dimensions is meant.
 
     Example:
         >>> import torch

@@ -78,10 +78,10 @@ class AttentionCapture(TorchFunctionMode):
         running = self._stack[-1]
         running.computed += 1
         if running.computed > 1:
-            raise AnatomyError(
-                f"{running.name!r} ({type(running.module).__name__}) computes several attention matrices in "
-                "one pass, so there is no single one to record; ask for a module inside it that computes one"
+            several = (
+                f"{running.name!r} ({type(running.module).__name__}) computes several attention matrices in one pass"
             )
+            raise AnatomyError(f"{several}; ask for a module inside it that computes one")
         if func is F.scaled_dot_product_attention:
             return self._scaled_dot_product(*args, **kwargs)
         if func is F.multi_head_attention_forward:
@@ -105,9 +105,8 @@ class AttentionCapture(TorchFunctionMode):
             if weights.shape[0] == running.batch * heads:
                 return self._keep(running.name, weights.unflatten(0, (running.batch, heads))).flatten(0, 1)
         raise AnatomyError(
-            f"{running.name!r} ({type(running.module).__name__}) computes attention of shape "
-            f"{tuple(weights.shape)}, in which heads cannot be told from images and windows; expected "
-            "[N, heads, queries, keys]"
+            f"{running.name!r} ({type(running.module).__name__}) computes attention of shape {tuple(weights.shape)}, "
+            "where heads cannot be told from images and windows; expected [N, heads, queries, keys]"
         )
 
     def _scaled_dot_product(
@@ -123,10 +122,8 @@ class AttentionCapture(TorchFunctionMode):
     ) -> Tensor:
         """What ``F.scaled_dot_product_attention`` computes, step by step."""
         if dropout_p > 0:
-            raise AnatomyError(
-                f"{self._stack[-1].name!r} drops attention at random (dropout_p={dropout_p}) in evaluation "
-                "mode, so its attention is not defined; pass dropout_p=0 when not training"
-            )
+            drops = f"{self._stack[-1].name!r} drops attention at random in evaluation mode"
+            raise AnatomyError(f"{drops}, so it is not defined; pass dropout_p=0, not {dropout_p}, when not training")
         if enable_gqa:
             groups = query.shape[-3] // key.shape[-3]
             key, value = key.repeat_interleave(groups, -3), value.repeat_interleave(groups, -3)
@@ -162,10 +159,8 @@ class AttentionCapture(TorchFunctionMode):
         if query.dim() != 3:
             unusual.append("input without a batch axis")
         if unusual:
-            raise AnatomyError(
-                f"{self._stack[-1].name!r} uses nn.MultiheadAttention with {', '.join(unusual)}; its "
-                "attention cannot be recorded, only plain batched attention can"
-            )
+            used = f"{self._stack[-1].name!r} uses nn.MultiheadAttention with {', '.join(unusual)}"
+            raise AnatomyError(f"{used}; only plain batched attention can be recorded")
         heads, bias = given["num_heads"], given["in_proj_bias"]
         biases = (None, None, None) if bias is None else bias.chunk(3)
         # Sequences come first here: [length, N, C].

@@ -7,9 +7,8 @@ from itertools import pairwise
 
 from torch import nn
 
-from suffice.errors import AnatomyError
 from suffice.vision.anatomy.structure import Anatomy, Layout, Size
-from suffice.vision.anatomy.trace import HOW_TO_REGISTER, output_shapes
+from suffice.vision.anatomy.trace import output_shapes, undescribed
 
 Names = tuple[str, ...]
 Norms = tuple[str | None, ...]
@@ -30,7 +29,7 @@ def each(blocks: Iterable[str], part: str) -> Names:
 def grid_of(shape: Shape) -> Size:
     """Rows and columns of a [N, C, h, w] output of a convolution."""
     if len(shape) != 4:
-        raise AnatomyError(f"a map [N, C, h, w] was expected but the output has shape {shape}; {HOW_TO_REGISTER}")
+        raise undescribed(f"a map [N, C, h, w] was expected but the output has shape {shape}")
     return shape[2], shape[3]
 
 
@@ -44,10 +43,7 @@ def same_layout(layout: Layout, shapes: Mapping[str, Shape], names: Iterable[str
     layouts = dict.fromkeys(names, layout)
     for name in layouts:
         if not layout.fits(shapes[name]):
-            raise AnatomyError(
-                f"layer {name!r} put out shape {shapes[name]}, which is not {layout.form} on a grid of "
-                f"{layout.grid} with {layout.prefix} prefix tokens; {HOW_TO_REGISTER}"
-            )
+            raise undescribed(f"layer {name!r} put out shape {shapes[name]}, which is not {layout}")
     return layouts
 
 
@@ -86,9 +82,7 @@ def one_sequence(
     elif len(blocks) > 1:
         target = blocks[-2]
     else:
-        raise AnatomyError(
-            f"{type(module).__name__} has one block and no layer before its attention to read; {HOW_TO_REGISTER}"
-        )
+        raise undescribed(f"{type(module).__name__} has one block and no layer before its attention to read")
     layouts = same_layout(Layout("tokens", grid_of(shapes[patches]), prefix), shapes, named)
     return Anatomy("transformer", size, target, blocks, layouts, prefix, read, blocks, attention, norms)
 
@@ -111,7 +105,7 @@ def convolutional(module: nn.Module, size: Size, layers: Names, target: str | No
     layouts: dict[str, Layout] = {}
     for name, shape in output_shapes(module, size, [*layers, target]).items():
         if len(shape) != 4:
-            raise AnatomyError(f"layer {name!r} put out shape {shape} instead of [N, C, h, w]; {HOW_TO_REGISTER}")
+            raise undescribed(f"layer {name!r} put out shape {shape} instead of [N, C, h, w]")
         layouts[name] = Layout("nchw", (shape[2], shape[3]))
     return Anatomy("cnn", size, target, layers, layouts)
 
@@ -133,5 +127,5 @@ def vgg(module: nn.Module, size: Size) -> Anatomy:
     names = children(module, "features")
     layers = tuple(before for before, name in pairwise(names) if isinstance(module.get_submodule(name), pools))
     if not layers:
-        raise AnatomyError(f"'features' of {type(module).__name__} has no pooling; {HOW_TO_REGISTER}")
+        raise undescribed(f"'features' of {type(module).__name__} has no pooling")
     return convolutional(module, size, layers)

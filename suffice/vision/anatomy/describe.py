@@ -7,13 +7,13 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from suffice.errors import AnatomyError, OptionError
+from suffice.errors import OptionError
 from suffice.vision.anatomy.common import Describe
 from suffice.vision.anatomy.generic_cnn import generic_cnn
 from suffice.vision.anatomy.known import known_family
 from suffice.vision.anatomy.preserve import preserved
 from suffice.vision.anatomy.structure import Anatomy, Size, under
-from suffice.vision.anatomy.trace import HOW_TO_REGISTER, run_blank
+from suffice.vision.anatomy.trace import run_blank, undescribed
 
 Test = Callable[[nn.Module], bool]
 
@@ -39,15 +39,15 @@ def describe(module: nn.Module, size: int | tuple[int, int]) -> Anatomy:
         >>> anatomy.kind, anatomy.target_layer, anatomy.grid(anatomy.target_layer)
         ('cnn', '1', (16, 16))
     """
-    wanted = _as_size(size)
+    height, width = wanted = (size, size) if isinstance(size, int) else size
+    if height < 1 or width < 1:
+        raise OptionError(f"size is {size}, but height and width of an image are at least 1; write for example 224")
     if found := _recognize(module):
         return found(module, wanted)
     inside = _known_inside(module)
     if len(inside) > 1:
-        raise AnatomyError(
-            f"{type(module).__name__} holds several models of known families ({', '.join(inside)}), so which "
-            f"is meant is unclear; describe one of them, or {HOW_TO_REGISTER}"
-        )
+        several = f"{type(module).__name__} holds several models of known families ({', '.join(inside)})"
+        raise undescribed(f"{several}, so describe one of them, or the whole by hand")
     if inside:
         ((name, describe_it),) = inside.items()
         part = module.get_submodule(name)
@@ -73,13 +73,6 @@ def register_anatomy(test: Test, describe: Describe) -> None:
         (8, 8)
     """
     _registered.insert(0, (test, describe))
-
-
-def _as_size(size: int | tuple[int, int]) -> Size:
-    height, width = (size, size) if isinstance(size, int) else size
-    if height < 1 or width < 1:
-        raise OptionError(f"size is {size}, but height and width of an image are at least 1; write for example 224")
-    return height, width
 
 
 def _recognize(module: nn.Module) -> Describe | None:
@@ -108,8 +101,5 @@ def _input_size(module: nn.Module, name: str, size: Size) -> Size:
     with preserved(module), module.get_submodule(name).register_forward_pre_hook(note, with_kwargs=True):
         run_blank(module, size)
     if len(sizes) != 1:
-        raise AnatomyError(
-            f"{name!r} in {type(module).__name__} was given {len(sizes)} images in one forward pass, but "
-            f"one was expected; {HOW_TO_REGISTER}"
-        )
+        raise undescribed(f"{name!r} in {type(module).__name__} was given {len(sizes)} images in a pass instead of one")
     return sizes[0]

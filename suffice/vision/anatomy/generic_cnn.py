@@ -12,7 +12,7 @@ from torch.overrides import TorchFunctionMode
 from suffice.errors import AnatomyError
 from suffice.vision.anatomy.attention import computes_attention
 from suffice.vision.anatomy.structure import Anatomy, Layout, Size
-from suffice.vision.anatomy.trace import HOW_TO_REGISTER, Event, trace
+from suffice.vision.anatomy.trace import Event, trace, undescribed
 
 # These read and write [N, C, h, w] by definition, so their outputs anchor what other layers' outputs mean.
 NORMS = (nn.BatchNorm2d, nn.InstanceNorm2d, nn.GroupNorm)
@@ -95,7 +95,5 @@ class _AttentionWatcher(TorchFunctionMode):
 
 
 def _unknown(module: nn.Module, why: str) -> AnatomyError:
-    return AnatomyError(
-        f"the structure of {type(module).__module__}.{type(module).__qualname__} is not known, and it is "
-        f"not a plain convolutional model: {why}; {HOW_TO_REGISTER}"
-    )
+    kind = f"{type(module).__module__}.{type(module).__qualname__}"
+    return undescribed(f"the structure of {kind} is not known, and it is not a plain convolutional model: {why}")

@@ -11,7 +11,6 @@ from functools import partial
 
 from torch import nn
 
-from suffice.errors import AnatomyError
 from suffice.vision.anatomy.common import (
     Describe,
     Names,
@@ -28,14 +27,14 @@ from suffice.vision.anatomy.common import (
     vgg,
 )
 from suffice.vision.anatomy.structure import Anatomy, Layout, Size
-from suffice.vision.anatomy.trace import HOW_TO_REGISTER, output_shapes
+from suffice.vision.anatomy.trace import output_shapes, undescribed
 
 
 def _timm_vit(module: nn.Module, size: Size) -> Anatomy:
     """ViT, DeiT, DeiT distilled, ViT with registers, BEiT, EVA."""
     blocks = children(module, "blocks")
     attention = tuple(_timm_vit_attention(module, block) for block in blocks)
-    norms = tuple(_first_of(module, block, ("norm1", "in_norm")) for block in blocks)
+    norms = tuple(_timm_vit_norm(module, block) for block in blocks)
     read: tuple[int, ...] = (0,) if module.global_pool == "token" else ()
     if getattr(module, "head_dist", None) is not None:
         read = (0, 1)
@@ -51,13 +50,12 @@ def _timm_vit_attention(module: nn.Module, block: str) -> str:
         return f"{block}.attn"
     if hasattr(body, "fused_attn"):  # parallel blocks compute their attention themselves
         return block
-    raise AnatomyError(
-        f"blocks of class {type(body).__name__} in {type(module).__name__} are not known; {HOW_TO_REGISTER}"
-    )
+    raise undescribed(f"blocks of class {type(body).__name__} in {type(module).__name__} are not known")
 
 
-def _first_of(module: nn.Module, block: str, names: Names) -> str | None:
-    return next((f"{block}.{name}" for name in names if hasattr(module.get_submodule(block), name)), None)
+def _timm_vit_norm(module: nn.Module, block: str) -> str | None:
+    body = module.get_submodule(block)
+    return next((f"{block}.{name}" for name in ("norm1", "in_norm") if hasattr(body, name)), None)
 
 
 def _timm_staged(
@@ -213,10 +211,7 @@ def _one(module: nn.Module, ending: str) -> str:
     """The name of the one module whose name ends like this."""
     found = [name for name, _ in module.named_modules() if f".{name}".endswith(f".{ending}")]
     if len(found) != 1:
-        raise AnatomyError(
-            f"one module of {type(module).__name__} was expected to have a name ending in {ending!r} but "
-            f"{found or 'none'} do; {HOW_TO_REGISTER}"
-        )
+        raise undescribed(f"one module of {type(module).__name__} should be named …{ending}, but {found or 'none'} are")
     return found[0]
 
 

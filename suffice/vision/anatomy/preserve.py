@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from operator import is_
@@ -60,24 +60,25 @@ def preserved(module: nn.Module, frozen: bool = False) -> Iterator[None]:
     trainable = [parameter for parameter in _parameters(submodules) if parameter.requires_grad] if frozen else []
     with ExitStack() as stack:
         stack.enter_context(evaluating(module))
-        state = _State(submodules)
+        restore = _restorer(submodules)
         stack.callback(_preserved.reset, _preserved.set({**before, id(module): frozen}))
         if any(_is_compiled(submodule) for submodule in submodules) and hasattr(torch.compiler, "set_stance"):
             # Hooks set after compilation are not part of the compiled graph.
             stack.enter_context(torch.compiler.set_stance("force_eager"))
-        try:
-            for submodule in submodules:
-                for flag in ("grad_checkpointing", "gradient_checkpointing"):
-                    # Checkpointing runs blocks a second time during the backward pass, hooks included.
-                    if submodule.__dict__.get(flag) is True:
-                        setattr(submodule, flag, False)
-            for parameter in trainable:
-                parameter.requires_grad_(False)
-            yield
-        finally:
-            for parameter in trainable:
-                parameter.requires_grad_(True)
-            state.restore()
+        stack.callback(restore)
+        for submodule in submodules:
+            for flag in ("grad_checkpointing", "gradient_checkpointing"):
+                # Checkpointing runs blocks a second time during the backward pass, hooks included.
+                if submodule.__dict__.get(flag) is True:
+                    setattr(submodule, flag, False)
+        stack.callback(_set_requires_grad, trainable, True)
+        _set_requires_grad(trainable, False)
+        yield
+
+
+def _set_requires_grad(parameters: list[nn.Parameter], requires_grad: bool) -> None:
+    for parameter in parameters:
+        parameter.requires_grad_(requires_grad)
 
 
 def _is_compiled(submodule: nn.Module) -> bool:
@@ -90,37 +91,34 @@ def _parameters(submodules: list[nn.Module]) -> dict[nn.Parameter, None]:
     return {p: None for submodule in submodules for p in submodule._parameters.values() if p is not None}
 
 
-class _State:
-    """Attributes of submodules, and what is in those that are plain containers, where hooks and buffers live.
+def _restorer(submodules: list[nn.Module]) -> Callable[[], None]:
+    """What puts back attributes of submodules, and the content of plain containers, where hooks and buffers live.
 
     Of all submodules together rather than one by one: a model has hundreds, and what little is done for each counts.
     """
+    saved = [(submodule.__dict__, submodule.__dict__.copy()) for submodule in submodules]
+    containers = [value for _, own in saved for value in own.values() if type(value) in _CONTAINERS]
+    empty = [container for container in containers if not container]  # most tables of hooks
+    filled = [(container, container.copy()) for container in containers if container]
 
-    def __init__(self, submodules: list[nn.Module]) -> None:
-        self.submodules = submodules
-        self.attributes = [submodule.__dict__.copy() for submodule in submodules]
-        containers = [value for own in self.attributes for value in own.values() if type(value) in _CONTAINERS]
-        self.empty = [container for container in containers if not container]  # most tables of hooks
-        self.filled = [(container, container.copy()) for container in containers if container]
-
-    def restore(self) -> None:
-        for submodule, attributes in zip(self.submodules, self.attributes, strict=True):
-            now = submodule.__dict__
+    def restore() -> None:
+        for now, attributes in saved:
             if now.keys() != attributes.keys() or not all(map(is_, now.values(), attributes.values())):
                 for name in [name for name in now if name not in attributes]:
                     del now[name]
                 now.update(attributes)
-        if any(self.empty):
-            for container in self.empty:
+        if any(empty):
+            for container in empty:
                 container.clear()
-        for container, content in self.filled:
-            if _same(container, content):
-                continue
-            container.clear()
-            if isinstance(container, list):
-                container.extend(content)
-            else:
-                container.update(content)
+        for container, content in filled:
+            if not _same(container, content):
+                container.clear()
+                if isinstance(container, list):
+                    container.extend(content)
+                else:
+                    container.update(content)
+
+    return restore
 
 
 def _same(container: Any, content: Any) -> bool:

@@ -148,10 +148,8 @@ class _Passes:
 
     def note(self, what: str) -> None:
         if self._inside and what in self._done:
-            raise AnatomyError(
-                f"{what} runs several times in one forward pass, so which run is meant is unclear; ask for a "
-                "layer that runs once, such as the one that contains it"
-            )
+            advice = "ask for a layer that runs once, such as the one that contains it"
+            raise AnatomyError(f"{what} runs several times in one forward pass; {advice}")
         self._done.add(what)
 
 
@@ -198,10 +196,8 @@ def _with_first_tensor(output: Any, tensor: Tensor) -> Any:
 
 def _check_complete(module: nn.Module, seen: Recording, activations: Sequence[str], attention: Sequence[str]) -> None:
     if missing := [name for name in activations if name not in seen.activations]:
-        raise AnatomyError(
-            f"layers {missing} of {type(module).__name__} did not run inside record(...); run the model "
-            "inside it, or ask for layers that its forward pass calls"
-        )
+        advice = "run the model inside it, or ask for layers that its forward pass calls"
+        raise AnatomyError(f"layers {missing} of {type(module).__name__} did not run inside record(...); {advice}")
     if missing := [name for name in attention if name not in seen.attention]:
         raise AnatomyError(
             f"no attention was seen in {missing} of {type(module).__name__}: either they did not run inside "

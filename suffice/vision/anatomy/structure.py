@@ -99,10 +99,8 @@ class Anatomy:
         if unread := sorted(named - set(self.layouts)):
             raise AnatomyError(f"layers {unread} are named but have no Layout; give one in layouts for each")
         if self.blocks and not len(self.blocks) == len(self.attention) == len(self.norms):
-            raise AnatomyError(
-                f"blocks, attention and norms need one entry a block, but have {len(self.blocks)}, "
-                f"{len(self.attention)} and {len(self.norms)}"
-            )
+            counts = f"{len(self.blocks)}, {len(self.attention)} and {len(self.norms)}"
+            raise AnatomyError(f"blocks, attention and norms need one entry a block, but have {counts}")
 
     @property
     def token_grid(self) -> Size | None:
@@ -111,13 +109,10 @@ class Anatomy:
 
     def layout(self, layer: str) -> Layout:
         """The layout of a layer's output; an error where it is not known."""
-        try:
-            return self.layouts[layer]
-        except KeyError:
-            raise AnatomyError(
-                f"how layer {layer!r} lays out its output is not known.{did_you_mean(layer, self.layouts)} "
-                "Layers that can be read: Anatomy.layouts"
-            ) from None
+        if layer not in self.layouts:
+            problem = f"how layer {layer!r} lays out its output is not known.{did_you_mean(layer, self.layouts)}"
+            raise AnatomyError(f"{problem} Layers that can be read: Anatomy.layouts")
+        return self.layouts[layer]
 
     def grid(self, layer: str) -> Size:
         """Rows and columns ``(h, w)`` of a layer's map."""
@@ -140,9 +135,8 @@ class Anatomy:
         layout = self.layout(layer)
         if not layout.fits(tuple(activation.shape)):
             raise AnatomyError(
-                f"output of {layer!r} has shape {tuple(activation.shape)}, but at input size {self.size} it "
-                f"is {layout.form} with grid {layout.grid} and {layout.prefix} prefix tokens; "
-                "describe(module, size) again for the size in use"
+                f"output of {layer!r} has shape {tuple(activation.shape)}, but at input size {self.size} its layout is "
+                f"{layout}; describe(module, size) again for the size in use"
             )
         return layout
 

@@ -18,10 +18,13 @@ from suffice.vision.anatomy.preserve import preserved
 
 Event = tuple[str, tuple[int, ...]]
 
-HOW_TO_REGISTER = (
-    "describe this kind of model with suffice.vision.anatomy.register_anatomy(test, describe), where "
-    "test(module) says whether it is one and describe(module, size) returns its Anatomy"
-)
+
+def undescribed(why: str) -> AnatomyError:
+    """The error for a model that cannot be described, with the way out."""
+    return AnatomyError(
+        f"{why}; describe this kind of model with suffice.vision.anatomy.register_anatomy(test, describe), where "
+        "test(module) says whether it is one and describe(module, size) returns its Anatomy"
+    )
 
 
 def find_modules(module: nn.Module, names: Iterable[str]) -> dict[str, nn.Module]:
@@ -31,21 +34,14 @@ def find_modules(module: nn.Module, names: Iterable[str]) -> dict[str, nn.Module
         try:
             found[name] = module.get_submodule(name)
         except AttributeError:
-            known = dict(module.named_modules(remove_duplicate=False))
-            raise AnatomyError(
-                f"{type(module).__name__} has no module named {name!r}.{did_you_mean(name, known)} "
-                "All names: dict(module.named_modules())"
-            ) from None
+            hint = did_you_mean(name, dict(module.named_modules(remove_duplicate=False)))
+            problem = f"{type(module).__name__} has no module named {name!r}.{hint}"
+            raise AnatomyError(f"{problem} All names: dict(module.named_modules())") from None
     return found
 
 
 def first_tensor(output: Any) -> Tensor | None:
-    """The output itself, or the first tensor of a tuple, list or mapping; None when there is none.
-
-    Example:
-        >>> first_tensor((None, torch.zeros(2), torch.ones(3))).shape
-        torch.Size([2])
-    """
+    """The output itself, or the first tensor of a tuple, list or mapping; None when there is none."""
     if isinstance(output, Tensor):
         return output
     if isinstance(output, dict):
@@ -90,13 +86,9 @@ def output_shapes(module: nn.Module, size: tuple[int, int], names: Iterable[str]
     events = trace(module, size, names)
     runs = Counter(name for name, _ in events)
     if missing := [name for name in names if name not in runs]:
-        raise AnatomyError(
-            f"layers {missing} of {type(module).__name__} put out no tensor in a forward pass; {HOW_TO_REGISTER}"
-        )
+        raise undescribed(f"layers {missing} of {type(module).__name__} put out no tensor in a forward pass")
     if repeated := sorted(name for name in runs if runs[name] > 1):
-        raise AnatomyError(
-            f"layers {repeated} of {type(module).__name__} ran several times in one forward pass; {HOW_TO_REGISTER}"
-        )
+        raise undescribed(f"layers {repeated} of {type(module).__name__} ran several times in one forward pass")
     return dict(events)
 
 

@@ -19,19 +19,7 @@ SLACK = 1e-5
 
 
 def pixels_of_tensor(tensor: Tensor, name: str = "the tensor") -> Tensor:
-    """Pixels as float32 in [0, 1] with three channels, on the same device; a copy.
-
-    Args:
-        tensor: [H, W], [C, H, W] or [N, C, H, W] with C = 1 or 3; uint8, uint16, or float in [0, 1].
-        name: What errors call it.
-
-    Returns:
-        Float32 [3, H, W], or [N, 3, H, W] if a batch was given.
-
-    Example:
-        >>> pixels_of_tensor(torch.full((1, 2, 2), 255, dtype=torch.uint8)).shape
-        torch.Size([3, 2, 2])
-    """
+    """Pixels [H, W], [C, H, W] or [N, C, H, W] as a float32 copy in [0, 1] with 3 channels, on the same device."""
     pixels = as_float(unify(_tensor_batch(tensor, name), name))
     if tensor.is_floating_point():  # others were converted, which copies
         pixels = pixels.clone()
@@ -48,9 +36,8 @@ def _tensor_batch(tensor: Tensor, name: str) -> Tensor:
     batch = tensor[(None,) * (4 - tensor.dim())] if 2 <= tensor.dim() <= 4 else tensor
     if batch.dim() != 4 or batch.shape[1] not in (1, 3):
         hint = " Its channels come last: write .movedim(-1, -3)." if tensor.dim() > 2 and tensor.shape[-1] == 3 else ""
-        raise ImageError(
-            f"{name} has shape {list(tensor.shape)}; expected [C, H, W] or [N, C, H, W], C = 1 or 3.{hint}"
-        )
+        seen = f"{name} has shape {list(tensor.shape)}"
+        raise ImageError(f"{seen}; expected [C, H, W] or [N, C, H, W], C = 1 or 3.{hint}")
     if 0 in batch.shape:
         raise ImageError(f"{name} has shape {list(tensor.shape)}, so it holds no pixels.")
     _check_type(str(tensor.dtype).removeprefix("torch."), tensor.is_floating_point(), name)
@@ -70,10 +57,8 @@ def _array_batch(array: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]
     elif array.ndim in (3, 4) and array.shape[-3] in channels:
         batch = array
     else:
-        raise ImageError(
-            f"{name} has shape {array.shape}; expected H×W, H×W×C or N×H×W×C with 1, 3 or 4 channels, "
-            "or the same with channels first."
-        )
+        expected = "H×W, H×W×C or N×H×W×C with 1, 3 or 4 channels, or the same with channels first"
+        raise ImageError(f"{name} has shape {array.shape}; expected {expected}.")
     if array.size == 0:
         raise ImageError(f"{name} has shape {array.shape}, so it holds no pixels.")
     _check_type(array.dtype.name, array.dtype.kind == "f", name)
@@ -87,7 +72,12 @@ def _check_type(dtype: str, floating: bool, name: str) -> None:
 
 def check_range(values: Tensor | np.ndarray[Any, Any], name: str) -> tuple[float, float]:
     """The least and the greatest of some floating-point pixels; raise unless they lie in [0, 1]."""
-    low, high = _extremes(values)
+    if isinstance(values, Tensor) and (values.device.type != "cpu" or values.dtype == torch.bfloat16):
+        low, high = (extreme.item() for extreme in values.detach().aminmax())
+    else:
+        # By numpy: the threads that decode images would each get all of torch's threads.
+        array = values.detach().numpy() if isinstance(values, Tensor) else values
+        low, high = float(array.min()), float(array.max())
     if low >= -SLACK and high <= 1 + SLACK:
         return low, high
     seen = f"{name} has values from {low:.4g} to {high:.4g}"
@@ -96,17 +86,6 @@ def check_range(values: Tensor | np.ndarray[Any, Any], name: str) -> tuple[float
     if low >= 0 and 2 < high <= 255:
         raise ImageError(f"{seen}, which looks like 8 bits: give pixels in [0, 1] (divide by 255), or as uint8.")
     raise ImageError(f"{seen}, which looks normalized: give pixels in [0, 1] (undo mean and std, clip overshoot).")
-
-
-def _extremes(values: Tensor | np.ndarray[Any, Any]) -> tuple[float, float]:
-    """The least and the greatest; NaN where one is."""
-    if isinstance(values, Tensor):
-        if values.device.type != "cpu" or values.dtype == torch.bfloat16:
-            low, high = values.detach().aminmax()
-            return low.item(), high.item()
-        # By numpy: the threads that decode images would each get all of torch's threads.
-        values = values.detach().numpy()
-    return float(values.min()), float(values.max())
 
 
 def tensor_of_array(array: np.ndarray[Any, Any]) -> Tensor:

@@ -53,19 +53,12 @@ _UPRIGHT = {
 
 
 def decode(source: Encoded, *, name: str | None = None, max_pixels: Count | None = None) -> Image.Image:
-    """Decode one image file.
+    """Decode one image file, given as path, bytes or binary file, to an upright image in mode RGB.
 
-    JPEG, PNG, WebP, BMP, TIFF and GIF are read; of several frames, the first. The EXIF orientation is
-    applied. Transparent pixels show white. See :func:`to_rgb` for the other color modes.
-
-    Args:
-        source: Path, the bytes of a file, or a file opened in binary mode.
-        name: What errors call the image; default: the path.
-        max_pixels: Refuse images with more pixels; default: ``PIL.Image.MAX_IMAGE_PIXELS`` at the time of the
-            call. For GIF, TIFF and WebP Pillow's limit holds as well: its readers of these enforce it themselves.
-
-    Returns:
-        Image in mode RGB, loaded, upright, without metadata (so that nobody turns it a second time).
+    JPEG, PNG, WebP, BMP, TIFF and GIF are read; of several frames, the first. The EXIF orientation is applied, and
+    metadata dropped so that nobody turns it a second time. Transparent pixels show white. See :func:`to_rgb` for the
+    other color modes. Images with more than ``max_pixels`` are refused; default: ``PIL.Image.MAX_IMAGE_PIXELS`` at the
+    time of the call. For GIF, TIFF and WebP Pillow's limit holds as well: its readers of these enforce it themselves.
 
     Example:
         >>> import io
@@ -111,10 +104,8 @@ def check_size(size: tuple[int, int], name: str, max_pixels: int | None, *, pill
         remedy += " or raise PIL.Image.MAX_IMAGE_PIXELS"
     width, height = size
     if limit is not None and width * height > limit:
-        raise ImageTooLarge(
-            f"{name} has {width} × {height} = {width * height} pixels; the limit is {limit}. "
-            f"To decode it anyway, {remedy}."
-        )
+        seen = f"{name} has {width} × {height} = {width * height} pixels"
+        raise ImageTooLarge(f"{seen}; the limit is {limit}. To decode it anyway, {remedy}.")
 
 
 def _name_of(source: Encoded) -> str:

@@ -32,10 +32,8 @@ def open_folder(folder: Path, max_pixels: int | None) -> list[Picture]:
     """
     names = sorted(_walk(str(folder), "", frozenset()), key=os.fsencode)
     if not names:
-        raise ImageError(
-            f"There is no image in the folder {folder} or below; looked for files that are not hidden and "
-            f"end in {' '.join(IMAGE_SUFFIXES)}."
-        )
+        looked_for = f"files that are not hidden and end in {' '.join(IMAGE_SUFFIXES)}"
+        raise ImageError(f"There is no image in the folder {folder} or below; looked for {looked_for}.")
     one_folder_per_class = all("/" in name for name in names)
 
     def picture(name: str) -> Picture:
@@ -65,21 +63,12 @@ def _walk(folder: str, prefix: str, above: frozenset[tuple[int, int]]) -> Iterat
 
 
 def open_manifest(manifest: Path, root: str | os.PathLike[str] | None, max_pixels: int | None) -> list[Picture]:
-    """The pictures that a manifest lists, in its order.
+    """The pictures that a manifest lists, in its order, named by their path as written.
 
-    Args:
-        manifest: A ``.csv`` file with a header, or a ``.jsonl`` file with one object a line; UTF-8. Columns:
-            ``path`` (or ``file``, ``filename``, ``image``), and optionally ``label`` (or ``class_index``,
-            ``class``, ``wnid``; an integer where it looks like one) and ``boxes`` (or ``boxes_xyxy``; JSON,
-            one ``[x0, y0, x1, y1]`` or a list of them). Other columns are ignored.
-        root: Folder that paths are relative to and must stay in; default: the folder of the manifest.
-        max_pixels: As for :func:`~suffice.vision.images.decode.decode`.
-
-    Returns:
-        Pictures named by their path as written.
-
-    Raises:
-        ManifestError: It cannot be read or is malformed; the message names the line.
+    It is a ``.csv`` file with a header, or a ``.jsonl`` file with one object a line; UTF-8. Columns: ``path`` (or
+    ``file``, ``filename``, ``image``), and optionally ``label`` (or ``class_index``, ``class``, ``wnid``; an integer
+    where it looks like one) and ``boxes`` (or ``boxes_xyxy``; JSON, one ``[x0, y0, x1, y1]`` or a list of them).
+    Others are ignored. Paths are relative to ``root``, by default the folder of the manifest, and must stay in it.
     """
     folder = os.path.abspath(root if root is not None else manifest.parent)
     is_csv = manifest.suffix.lower() == ".csv"
@@ -102,10 +91,8 @@ def _csv_rows(manifest: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
         reader = csv.reader(file, strict=True)
         header: list[str] | None = None
         try:
-            for fields in reader:
+            for fields in filter(None, reader):
                 where = f"{manifest}, line {reader.line_num}"
-                if not fields:
-                    continue
                 if header is None:
                     header = [column.strip() for column in fields]
                     _check_columns(header, where)
@@ -142,10 +129,8 @@ def _json(text: str, where: str) -> Any:
 
 def _check_columns(columns: list[str] | Mapping[str, Any], where: str) -> None:
     if not any(column in columns for column in PATH_COLUMNS):
-        raise ManifestError(
-            f"{where}: no column holds the path; the columns are {', '.join(columns) or 'none'}, "
-            f"expected one of {', '.join(PATH_COLUMNS)}."
-        )
+        seen, expected = ", ".join(columns) or "none", ", ".join(PATH_COLUMNS)
+        raise ManifestError(f"{where}: no column holds the path; the columns are {seen}, expected one of {expected}.")
 
 
 def _first(row: Mapping[str, Any], columns: tuple[str, ...]) -> Any:

@@ -19,7 +19,14 @@ from suffice.plugins import provide, provided, resolve
 from suffice.vision.images.arrays import check_range, pixel_batch
 from suffice.vision.images.listing import IMAGE_SUFFIXES, MANIFEST_SUFFIXES, open_folder, open_manifest
 from suffice.vision.images.picture import Images, Picture, as_label
-from suffice.vision.images.sources import ArraySource, DatasetItem, FileSource, HuggingFaceRow, SharedDataset, source_of
+from suffice.vision.images.sources import (
+    ArraySource,
+    DatasetItem,
+    FileSource,
+    HuggingFaceDataset,
+    MapDataset,
+    source_of,
+)
 
 # Entry points of this group name what opens the images of a prefix.
 GROUP = "suffice.images"
@@ -130,9 +137,9 @@ class _Opening:
                 raise ImageError("The list of images is empty; give at least one image, path, array or tensor.")
             return [picture for i, entry in enumerate(source) for picture in self.open(entry, (*position, i))]
         if isinstance(getattr(source, "features", None), Mapping) and hasattr(source, "__len__"):
-            return self._hugging_face(source, position)
+            return self._items(HuggingFaceDataset(source), len(source), "dataset", position)
         if hasattr(source, "__getitem__") and hasattr(source, "__len__") and not isinstance(source, Mapping):
-            return self._dataset(source, position)
+            return self._items(MapDataset(source), len(source), type(source).__name__, position)
         raise ImageError(_unknown_kind(source))
 
     def _path(self, path: str, *, listed: bool) -> list[Picture]:
@@ -156,33 +163,11 @@ class _Opening:
             raise UnreadableImage(f"There is no file or folder {path!r}.{known}")
         return [Picture(path, FileSource(path, self.max_pixels))]
 
-    def _dataset(self, dataset: Any, position: tuple[int, ...]) -> list[Picture]:
-        kind = type(dataset).__name__
-        if len(dataset) == 0:
-            raise ImageError(f"The data set {kind} is empty.")
-        shared = SharedDataset(dataset)
-        names = [_name(kind, (*position, i)) for i in range(len(dataset))]
-        items = [DatasetItem(shared, i, name, self.max_pixels) for i, name in enumerate(names)]
-        return [Picture(item.name, item, stored_label=item.label) for item in items]
-
-    def _hugging_face(self, dataset: Any, position: tuple[int, ...]) -> list[Picture]:
-        kinds = {column: type(feature).__name__ for column, feature in dataset.features.items()}
-        column = next((c for c, kind in kinds.items() if kind == "Image"), None)
-        if column is None:
-            columns = ", ".join(f"{c} ({kind})" for c, kind in kinds.items())
-            raise ImageError(f"The data set has no column of type Image; its columns are {columns}.")
-        if len(dataset) == 0:
-            raise ImageError("The data set is empty.")
-        label_column = next((c for c, kind in kinds.items() if kind == "ClassLabel"), None)
-        # Without the user's format and transforms: what is wanted is the picture, not a model's input.
-        plain = dataset.with_format(None)
-        labels = plain.select_columns([label_column]) if label_column else None
-        rows = plain.select_columns([column]).cast_column(column, type(dataset.features[column])(decode=False))
-        names = [_name("dataset", (*position, i)) for i in range(len(dataset))]
-        items = [
-            HuggingFaceRow(rows, labels, column, label_column, i, name, self.max_pixels) for i, name in enumerate(names)
-        ]
-        return [Picture(item.name, item, stored_label=item.label if label_column else None) for item in items]
+    def _items(
+        self, dataset: MapDataset | HuggingFaceDataset, count: int, kind: str, position: tuple[int, ...]
+    ) -> list[Picture]:
+        items = [DatasetItem(dataset, i, _name(kind, (*position, i)), self.max_pixels) for i in range(count)]
+        return [Picture(item.name, item, stored_label=item.label if dataset.has_labels else None) for item in items]
 
 
 def _array(source: Tensor | np.ndarray[Any, Any], position: tuple[int, ...]) -> list[Picture]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,26 +104,89 @@ class ArraySource:
         return fingerprint(self._unified())
 
 
-class SharedDataset:
-    """A map-style data set that one thread at a time may read: most were never meant for more."""
+class MapDataset:
+    """A map-style data set of images or (image, label). One thread at a time reads it: few were meant for more."""
+
+    has_labels = True  # perhaps: only an item can tell
 
     def __init__(self, dataset: Any) -> None:
+        if len(dataset) == 0:
+            raise ImageError(f"The data set {type(dataset).__name__} is empty.")
         self.dataset = dataset
         self._lock = threading.Lock()
 
-    def __getitem__(self, index: int) -> Any:
-        with self._lock:
-            return self.dataset[index]
-
     def __reduce__(self) -> tuple[Any, ...]:  # the lock cannot be pickled and need not be
-        return SharedDataset, (self.dataset,)
+        return MapDataset, (self.dataset,)
+
+    def _item(self, index: int) -> tuple[Any, Any]:
+        with self._lock:
+            item = self.dataset[index]
+        if not isinstance(item, (tuple, list)):
+            return item, None
+        if len(item) != 2:
+            name = f"{type(self.dataset).__name__}[{index}]"
+            raise ImageError(f"{name} has {len(item)} parts; expected an image, or (image, label).")
+        return item[0], item[1]
+
+    def image(self, index: int) -> Any:
+        """The item, or its first part."""
+        return self._item(index)[0]
+
+    def label(self, index: int) -> Any:
+        """The second part of the item, if it has one."""
+        return self._item(index)[1]
 
 
-class _Fetched(ABC):
-    """A picture that must be fetched before it is known what holds its pixels."""
+class HuggingFaceDataset:
+    """A Hugging Face data set whose image column is not decoded by it, but here.
 
-    @abstractmethod
-    def _source(self) -> PixelSource: ...
+    So the pixel limit and the list of formats hold for these images too, and an image has the identity of its file.
+    """
+
+    def __init__(self, dataset: Any) -> None:
+        kinds = {column: type(feature).__name__ for column, feature in dataset.features.items()}
+        columns = {kind: column for column, kind in reversed(kinds.items())}  # the first of each kind
+        if "Image" not in columns:
+            seen = ", ".join(f"{column} ({kind})" for column, kind in kinds.items())
+            raise ImageError(f"The data set has no column of type Image; its columns are {seen}.")
+        if len(dataset) == 0:
+            raise ImageError("The data set is empty.")
+        self.column, self.label_column = columns["Image"], columns.get("ClassLabel")
+        self.has_labels = self.label_column is not None
+        # Without the user's format and transforms: what is wanted is the picture, not a model's input.
+        plain = dataset.with_format(None)
+        undecoded = type(dataset.features[self.column])(decode=False)
+        self.images = plain.select_columns([self.column]).cast_column(self.column, undecoded)
+        # Apart, so that reading labels does not read images.
+        self.labels = plain.select_columns([self.label_column]) if self.has_labels else None
+
+    def image(self, index: int) -> Any:
+        """The bytes or the path of an image where the data set has them."""
+        image = self.images[index][self.column]
+        if isinstance(image, Mapping):
+            return next((image[key] for key in ("bytes", "path") if image.get(key) is not None), image)
+        return image
+
+    def label(self, index: int) -> Any:
+        """Value of the label column."""
+        return None if self.labels is None else self.labels[index][self.label_column]
+
+
+@dataclass(frozen=True)
+class DatasetItem:
+    """One picture of a data set, fetched when it is looked at."""
+
+    dataset: MapDataset | HuggingFaceDataset
+    index: int
+    name: str
+    max_pixels: int | None = None
+
+    def label(self) -> Label | None:
+        """Fetch the label."""
+        return as_label(self.dataset.label(self.index), self.name)
+
+    def _source(self) -> PixelSource:
+        return source_of(self.dataset.image(self.index), self.name, self.max_pixels)
 
     def read(self) -> Image.Image | Tensor:
         """Fetch the image and decode it."""
@@ -133,58 +195,6 @@ class _Fetched(ABC):
     def fingerprint(self) -> str:
         """Fetch the image and hash it."""
         return self._source().fingerprint()
-
-
-@dataclass(frozen=True)
-class DatasetItem(_Fetched):
-    """One item of a map-style data set: an image, or (image, label)."""
-
-    shared: SharedDataset
-    index: int
-    name: str
-    max_pixels: int | None = None
-
-    def _item(self) -> tuple[Any, Any]:
-        item = self.shared[self.index]
-        if isinstance(item, (tuple, list)):
-            if len(item) != 2:
-                raise ImageError(f"{self.name} has {len(item)} parts; expected an image, or (image, label).")
-            return item[0], item[1]
-        return item, None
-
-    def label(self) -> Label | None:
-        """The second part of the item, if it has one."""
-        return as_label(self._item()[1], self.name)
-
-    def _source(self) -> PixelSource:
-        return source_of(self._item()[0], self.name, self.max_pixels)
-
-
-@dataclass(frozen=True)
-class HuggingFaceRow(_Fetched):
-    """One row of a Hugging Face data set whose image column is not decoded by it, but here.
-
-    So the pixel limit and the list of formats hold for these images too, and an image has the identity of its
-    file. ``labels`` has only the label column, so that reading labels does not read images.
-    """
-
-    dataset: Any
-    labels: Any
-    column: str
-    label_column: str | None
-    index: int
-    name: str
-    max_pixels: int | None = None
-
-    def label(self) -> Label | None:
-        """Value of the label column."""
-        return as_label(self.labels[self.index][self.label_column], self.name)
-
-    def _source(self) -> PixelSource:
-        image = self.dataset[self.index][self.column]
-        if isinstance(image, Mapping):
-            image = next((image[key] for key in ("bytes", "path") if image.get(key) is not None), image)
-        return source_of(image, self.name, self.max_pixels)
 
 
 def source_of(image: Any, name: str, max_pixels: int | None) -> PixelSource:
