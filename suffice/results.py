@@ -1,14 +1,18 @@
-"""What results share: choosing rows of them, and tables for other tools."""
+"""What results share: choosing rows of them, tables for other tools, and files."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
 import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
 from torch import Tensor
 
-from suffice.errors import MissingExtra
+from suffice.errors import MissingExtra, OptionError
 
 if TYPE_CHECKING:
     import pyarrow
@@ -50,3 +54,48 @@ def to_pandas(table: pyarrow.Table) -> Any:
     except ImportError as error:
         raise MissingExtra("to_pandas() needs pandas: pip install pandas; to_arrow() does not.") from error
     return table.to_pandas()
+
+
+def save_tensors(path: str | Path, tensors: Mapping[str, Tensor], about: Mapping[str, Any]) -> Path:
+    """Write tensors to one safetensors file, with what is not a tensor as JSON in its metadata.
+
+    Args:
+        path: Of the file; the suffix ``.safetensors`` may be left out.
+        tensors: By name.
+        about: Whatever belongs to them, by name.
+
+    Returns:
+        The path of the file.
+    """
+    file = _with_suffix(path)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    texts = {name: json.dumps(value, ensure_ascii=False, default=repr) for name, value in about.items()}
+    save_file({name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}, file, texts)
+    return file
+
+
+def load_tensors(path: str | Path, kind: str, key: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Read what :func:`save_tensors` wrote.
+
+    Args:
+        path: Of the file; the suffix ``.safetensors`` may be left out.
+        kind: What is expected there, for errors.
+        key: What such a file says about itself; others are refused.
+
+    Returns:
+        The tensors, and what belongs to them.
+    """
+    file = _with_suffix(path)
+    if not file.exists():
+        raise OptionError(f"There are no {kind} at {file}.")
+    with safe_open(file, "pt") as opened:
+        texts = opened.metadata() or {}
+        if key not in texts:
+            raise OptionError(f"{file} holds no {kind}, or not as save() writes them.")
+        tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 (it is no dict)
+    return tensors, {name: json.loads(text) for name, text in texts.items()}
+
+
+def _with_suffix(path: str | Path) -> Path:
+    file = Path(path)
+    return file if file.suffix == ".safetensors" else file.with_name(file.name + ".safetensors")

@@ -73,8 +73,7 @@ def attribute(
     _check_fit(chosen, net)
     if runner is None:
         _check_arithmetic(chosen, precision, compile)
-        runner = Runner(net, batch_size=batch_size, precision=precision, compile=compile)
-    runner = runner.variant(chosen.work)
+    runner = Runner.of(net, runner, batch_size=batch_size, precision=precision, compile=compile).variant(chosen.work)
     opened = open_images(images.detach() if isinstance(images, Tensor) else images)
     targets_of(targets, (), len(opened))  # a wrong number of them is said at once
     batches = stream(opened, net.geometry, batch_size=runner.batch_size, on_error=on_error)

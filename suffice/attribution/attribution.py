@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from safetensors import safe_open
-from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from suffice.draw import overlay, side_by_side, to_png
 from suffice.errors import OptionError
 from suffice.perturb import enlarge
 from suffice.perturb.masks import Enlargement
-from suffice.results import Rows, selected, text_column, to_pandas
+from suffice.results import Rows, load_tensors, save_tensors, selected, text_column, to_pandas
 from suffice.vision.stream import Skip
 
 if TYPE_CHECKING:
@@ -148,7 +146,11 @@ class Attribution:
                 pa.array(self.maps.flatten().cpu().numpy(), pa.float32()), height * width
             ),
         }
-        about = {"settings": self._as_json(self.settings), "height": str(height), "width": str(width)}
+        about = {
+            "settings": json.dumps(self.settings, ensure_ascii=False, default=repr),
+            "height": str(height),
+            "width": str(width),
+        }
         return pa.table(columns).replace_schema_metadata(about)
 
     def to_pandas(self) -> Any:
@@ -156,36 +158,21 @@ class Attribution:
         return to_pandas(self.to_arrow())
 
     def save(self, path: str | Path) -> Path:
-        """Write everything to one safetensors file; what is not a tensor is JSON in its metadata.
-
-        Args:
-            path: Of the file; its suffix may be left out.
-
-        Returns:
-            The path of the file.
-        """
-        file = _with_suffix(path)
-        file.parent.mkdir(parents=True, exist_ok=True)
+        """Write everything to one safetensors file, whose suffix may be left out; returns its path."""
         tensors = {"maps": self.maps, "targets": self.targets, "confidences": self.confidences}
         if self.pictures is not None:
             tensors["pictures"] = self.pictures
-        about = {name: self._as_json(getattr(self, name)) for name in ("settings", *_TEXTS)}
-        save_file({k: v.detach().cpu().contiguous() for k, v in tensors.items()}, file, about)
-        return file
+        about: dict[str, Any] = {name: list(getattr(self, name)) for name in _TEXTS}
+        about |= {"settings": self.settings, "skipped": [asdict(skip) for skip in self.skipped]}
+        return save_tensors(path, tensors, about)
 
     @classmethod
     def load(cls, path: str | Path) -> Attribution:
         """Read what :meth:`save` wrote."""
-        file = _with_suffix(path)
-        if not file.exists():
-            raise OptionError(f"There are no maps at {file}.")
-        with safe_open(file, "pt") as opened:
-            about = {name: json.loads(text) for name, text in (opened.metadata() or {}).items()}
-        return cls(**load_file(file), **about)
-
-    @staticmethod
-    def _as_json(value: Any) -> str:
-        return json.dumps(value, ensure_ascii=False, default=repr)
+        tensors, about = load_tensors(path, "maps", "settings")
+        about["skipped"] = [Skip(**skip) for skip in about["skipped"]]
+        fields: dict[str, Any] = {**tensors, **about}
+        return cls(**fields)
 
 
 _TEXTS = ("names", "ids", "labels")
@@ -212,8 +199,3 @@ def given_maps(maps: Tensor, targets: Tensor, confidences: Tensor | None = None,
     sure = torch.full_like(targets, torch.nan, dtype=torch.float32) if confidences is None else confidences
     settings = {"size": list(maps.shape[1:]), **settings}
     return Attribution(maps.float(), targets, sure, settings, [f"map[{i}]" for i in range(len(maps))])
-
-
-def _with_suffix(path: str | Path) -> Path:
-    file = Path(path)
-    return file if file.suffix == ".safetensors" else file.with_name(file.name + ".safetensors")

@@ -129,7 +129,7 @@ def find_evidence(
         images,
         targets,
         chosen,
-        runner or Runner(net, batch_size=batch_size, precision=precision, compile=compile),
+        Runner.of(net, runner, batch_size=batch_size, precision=precision, compile=compile),
         images_at_once=images_at_once,
         on_error=on_error,
         on_progress=on_progress,

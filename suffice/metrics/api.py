@@ -87,9 +87,8 @@ def measure(
         >>> found["insertion"].protocol["integration"]
         'trapezoid'
     """
-    check_options({"normalize": normalize, "target_class": target_class, "precision": precision}, measure)
-    if runner is not None and runner.net.module is not net.module:
-        raise OptionError(f"runner= is of {runner.net.name}, not of {net.name}; write runner=suffice.Runner(net).")
+    check_options({"normalize": normalize, "target_class": target_class}, measure)
+    runner = Runner.of(net, runner, batch_size=batch_size, precision=precision, compile=compile)
     wanted = [str(one) for one in ([metric] if isinstance(metric, (str, Metric)) else metric)]
     chosen = find_protocol(protocol)
     choices = _choices(wanted, chosen, options)
@@ -100,10 +99,6 @@ def measure(
     needs = {need for name in wanted for need in find_metric(name).needs}
     asks = bool({"model", "method"} & needs)
     objects = _boxes(net, opened, boxes) if "boxes" in needs else None
-    if runner is None and asks:
-        runner = Runner(net, batch_size=batch_size, precision=precision, compile=compile)
-    elif runner is None:  # it only says how many images come at once; the model is neither run nor copied
-        runner = Runner(net, batch_size=batch_size, fold=False, channels_last=False)
     outcomes: dict[str, list[Outcome]] = {name: [] for name in wanted}
     asked: list[Tensor] = []
     # As many images as fit a batch: any number of steps then fills whole batches.

@@ -9,15 +9,13 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from safetensors import safe_open
-from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from suffice.draw import show
 from suffice.errors import OptionError
 from suffice.metrics.metric import all_metrics, find_metric
 from suffice.metrics.outcome import By, Curves, Outcome
-from suffice.results import Rows, selected, text_column, to_pandas
+from suffice.results import Rows, load_tensors, save_tensors, selected, text_column, to_pandas
 from suffice.vision.stream import Skip
 
 if TYPE_CHECKING:
@@ -195,8 +193,6 @@ class Scores:
 
     def save(self, path: str | Path) -> Path:
         """Write everything to one safetensors file; what is not a tensor is JSON in its metadata."""
-        file = Path(path)
-        file.parent.mkdir(parents=True, exist_ok=True)
         tensors = {} if self.targets is None else {"targets": self.targets}
         shapes = {}
         for name, outcome in self._all_outcomes().items():
@@ -213,22 +209,12 @@ class Scores:
             "skipped": [asdict(skip) for skip in self.skipped],
             "outcomes": shapes,
         }
-        texts = {key: _as_json(value) for key, value in about.items()}
-        # Copies: parts share their positions with the whole, and a file holds each tensor on its own.
-        save_file({key: value.detach().cpu().clone() for key, value in tensors.items()}, file, texts)
-        return file
+        return save_tensors(path, tensors, about)
 
     @classmethod
     def load(cls, path: str | Path) -> Scores:
         """Read what :meth:`save` wrote."""
-        if not Path(path).exists():
-            raise OptionError(f"There are no scores at {path}.")
-        with safe_open(path, "pt") as opened:
-            texts = opened.metadata() or {}
-        if "outcomes" not in texts:
-            raise OptionError(f"{path} holds no scores; suffice.Scores.load reads what Scores.save wrote.")
-        tensors = load_file(path)
-        about = {key: json.loads(text) for key, text in texts.items()}
+        tensors, about = load_tensors(path, "scores", "outcomes")
         shapes = about.pop("outcomes")
         skipped = [Skip(**skip) for skip in about.pop("skipped")]
 

@@ -8,6 +8,7 @@ the very tensor that a convolution put out, and nothing else may read that tenso
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 import torch
@@ -55,11 +56,12 @@ def foldable(module: nn.Module, inputs: Tensor) -> Pairs:
     uses = _Uses()
     numbers = {name: _numbers(part) for name, part in (convolutions | norms).items()}
     uses.counts = dict.fromkeys((id(value) for values in numbers.values() for value in values), 0)
-    with preserved(module), torch.no_grad():
+    with ExitStack() as stack, preserved(module), torch.no_grad():
+        # Hooks are taken off here: where the model is being preserved already, that ends later.
         for name, part in convolutions.items():
-            part.register_forward_hook(note_output(name))
+            stack.callback(part.register_forward_hook(note_output(name)).remove)
         for name, part in norms.items():
-            part.register_forward_pre_hook(note_input(name))
+            stack.callback(part.register_forward_pre_hook(note_input(name)).remove)
         with uses:
             outputs = module(inputs)
         uses.note(outputs)  # the caller reads them

@@ -98,7 +98,7 @@ class Probe:
         check_options({"cells": cells, "output": output}, Probe.__init__)
         self.net, self.output, self.cells = net, output, cells
         self.grid = grid if isinstance(grid, Grid) else Grid(grid)
-        self.runner = runner or Runner(net, batch_size=batch_size, precision=precision, compile=compile)
+        self.runner = Runner.of(net, runner, batch_size=batch_size, precision=precision, compile=compile)
         self.device = self.runner.device
         self._blend = self.runner.fused(_blend)
         self.memory = Memory(remember, columns=2)

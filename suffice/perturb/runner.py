@@ -11,6 +11,7 @@ import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, TypeVar
 from weakref import WeakSet
 
@@ -68,7 +69,7 @@ class Runner:
     """Puts inputs through a model, in the chosen precision, memory layout and compilation.
 
     The classifier's own module is never changed. Where another precision or layout is asked for, or batch normalization
-    can be folded, the runner works on a copy, made once, of the weights as they are then.
+    can be folded, the runner works on a copy, made once when it is first needed, of the weights as they are then.
 
     Different work needs different variants of a model; :meth:`variant` gives each, made once:
 
@@ -93,7 +94,6 @@ class Runner:
 
     Attributes:
         work: What this variant is for.
-        module: The module that runs.
         dtype: Of the inputs it wants.
         compiled: Whether it is compiled.
         counters: What went through it and the other variants.
@@ -125,11 +125,20 @@ class Runner:
         self._variants: dict[str, Runner] = {"scores": self}
         self._prepare()
 
+    @classmethod
+    def of(cls, net: Classifier, runner: Runner | None = None, **options: Any) -> Runner:
+        """The runner that was given, which must be of this model; a new one with these options where none was."""
+        if runner is not None and runner.net.module is not net.module:
+            raise OptionError(f"runner= is of {runner.net.name}, not of {net.name}; write runner=suffice.Runner(net).")
+        return runner or cls(net, **options)
+
     def variant(self, work: Work) -> Runner:
         """The runner for a kind of work on the same model; made when first asked for."""
         if work not in self._variants:
             made = copy.copy(self)
             made.work = work
+            for name in ("module", "_forward"):  # each variant has its own
+                made.__dict__.pop(name, None)
             if work == "relevance":
                 made.precision = "fp32"
             made._prepare()
@@ -238,16 +247,22 @@ class Runner:
         elif self.work == "gradients" and keeps_weights and self.device.type == "cuda":
             wanted = False  # the backward pass through convolutions is slower with it there
         self.channels_last = wanted
-        self.module = self.net.module
-        if not keeps_weights:
-            self.module = self._adapted(fold and not inside)
+        self._keeps_weights, self._folds = keeps_weights, fold and not inside
+        self._fused: dict[Callable[..., Any], Callable[..., Any]] = {}
+
+    @cached_property
+    def module(self) -> nn.Module:
+        """The module that runs; made when first needed."""
+        return self.net.module if self._keeps_weights else self._adapted(self._folds)
+
+    @cached_property
+    def _forward(self) -> Callable[[Tensor], Tensor]:
         module = self.module
 
         def forward(inputs: Tensor) -> Tensor:
             return at_least_float32(class_scores(module(inputs)))
 
-        self._fused: dict[Callable[..., Any], Callable[..., Any]] = {}
-        self._forward = self.fused(forward)
+        return self.fused(forward)
 
     def _adapted(self, fold_norms: bool) -> nn.Module:
         """The module in the chosen precision and layout; a copy where that changes anything."""
