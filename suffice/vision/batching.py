@@ -21,8 +21,6 @@ class BatchLoop:
 
     Example:
         >>> loop = BatchLoop(4, torch.device("cpu"))
-        >>> list(loop.run(10, lambda rows: (rows.start, rows.stop)))
-        [(0, 4), (4, 8), (8, 10)]
         >>> list(loop.run(3, lambda rows: (rows.start, rows.stop), cost=2))
         [(0, 2), (2, 3)]
     """

@@ -248,7 +248,7 @@ class Classifier:
 
         Args:
             targets: None (the predicted class), one index or label for all, or a list or tensor with one per image.
-            whole: Scores [N, classes] on the whole images.
+            whole: Scores [N, classes] of the whole images.
         """
         count, classes = whole.shape
         if targets is None:

@@ -83,15 +83,9 @@ class Geometry:
         return cropped.float().clamp(0, 1)  # bicubic overshoots
 
     def boxes(self, boxes: Sequence[Box], *, width: int, height: int) -> list[Box]:
-        """Move boxes along with the pixels: from the original picture to the model's input, clipped to it.
+        """Move boxes (x0, y0, x1, y1) along with the pixels: from a picture of some size to the model's input.
 
-        Args:
-            boxes: (x0, y0, x1, y1) in pixels of the original.
-            width: Of the original.
-            height: Of the original.
-
-        Returns:
-            Boxes in pixels of the input; one that was cropped away has no area.
+        They are clipped to the input; one that was cropped away has no area.
         """
         resized = self._resized(width=width, height=height)
         top, left = self._corner(resized)
@@ -159,14 +153,11 @@ class GivenPreprocessing:
 def split_preprocessing(
     preprocess: Callable[[Any], Any], size: tuple[int, int] | None = None
 ) -> tuple[Geometry | GivenPreprocessing, Sequence[float] | None, Sequence[float] | None]:
-    """Split a preprocessing callable into geometry and normalization.
+    """Split a preprocessing callable into geometry, mean and std; these are None where it does not normalize.
 
     Understood are torchvision's classification presets (``weights.transforms()``) and any ``Compose`` that ends
     in ``Normalize`` (such as timm's ``create_transform``). Another callable is geometry only, and is checked to
     stay in [0, 1]. The input size is found by a trial run where neither the callable nor ``size`` tells.
-
-    Returns:
-        Geometry, mean, std; the last two are None where the callable has no normalization.
     """
     if hasattr(preprocess, "crop_size") and hasattr(preprocess, "resize_size") and hasattr(preprocess, "mean"):
         preset: Any = preprocess

@@ -38,16 +38,10 @@ NETWORK_ERROR = re.compile(
 
 @contextmanager
 def _fetching(name: str, *, from_hub: bool = False, instead: str | None = None) -> Iterator[None]:
-    """Turn whatever a library raises when it cannot fetch weights into one error with a way out.
-
-    Args:
-        name: Of the model.
-        from_hub: The weights come from the Hugging Face hub. If it cannot be reached, only its local cache is used:
-            otherwise each file is tried again and again for half a minute.
-        instead: What the user can do, where a checkpoint is not enough.
-    """
+    """Turn whatever a library raises when it cannot fetch weights into one error with a way out."""
     from huggingface_hub import constants
 
+    # Where the hub cannot be reached, only its local cache is used: else each file is tried again for half a minute.
     before = constants.HF_HUB_OFFLINE
     offline = from_hub and not _can_look_up(constants.ENDPOINT)
     constants.HF_HUB_OFFLINE = before or offline

@@ -127,14 +127,11 @@ def load(
 
 
 def model_entries(pattern: str = "*") -> list[ModelEntry]:
-    """List the models that can be loaded, in order of source and name.
-
-    Args:
-        pattern: Shell-style pattern for the whole name, such as ``"timm/*deit*"``.
+    """The same models as :func:`list_models`, in order of source and name, with what is known of them.
 
     Example:
-        >>> [str(entry) for entry in model_entries("torchvision/vgg1?")]
-        ['torchvision/vgg11', 'torchvision/vgg13', 'torchvision/vgg16', 'torchvision/vgg19']
+        >>> model_entries("torchvision/vgg11")
+        [ModelEntry(name='torchvision/vgg11', family='older-cnn', pretrained=True, facts=())]
     """
     head, slash, _ = pattern.partition("/")
     # Libraries none of whose names can match are not imported.

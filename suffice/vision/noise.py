@@ -66,13 +66,7 @@ def normal_noise(seeds: Tensor, draws: Tensor, shape: tuple[int, ...]) -> Tensor
 
 
 def uniform_noise(seeds: Tensor, draws: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Uniform noise in [0, 1), the same on every device; arguments and shapes as of :func:`normal_noise`.
-
-    Example:
-        >>> first = uniform_noise(torch.tensor([5]), torch.tensor([3]), (2, 2))
-        >>> torch.equal(first, uniform_noise(torch.tensor([6, 5]), torch.tensor([0, 3]), (2, 2))[1:])
-        True
-    """
+    """Uniform noise in [0, 1), the same on every device; arguments and shapes as of :func:`normal_noise`."""
     bits = _random_bits(seeds, draws, math.prod(shape))
     return shifted(bits, 40).float().mul_(2**-24).reshape(-1, *shape)
 
@@ -87,10 +81,6 @@ def scramble_(words: Tensor) -> Tensor:
     """Scatter int64 words in place, so that any change of one changes about half of its bits.
 
     This is the finalizer of SplitMix64, a permutation of all words.
-
-    Example:
-        >>> scramble_(torch.tensor([0, 1])).tolist()
-        [0, 6238072747940578789]
     """
     for shift, factor in zip((30, 27), FACTORS, strict=True):
         words ^= shifted(words, shift)

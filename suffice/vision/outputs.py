@@ -20,11 +20,6 @@ def class_scores(output: Any) -> Tensor:
 
     It may be a tensor; a mapping or object (such as a ``ModelOutput`` of transformers) that holds one as ``logits`` or
     under a similar name; or a tuple or list whose first tensor of two dimensions is meant.
-
-    Example:
-        >>> import torch
-        >>> class_scores({"loss": torch.tensor(0.0), "logits": torch.zeros(2, 10)}).shape
-        torch.Size([2, 10])
     """
     scores = _find(output)
     if scores is None:

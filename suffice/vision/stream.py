@@ -6,6 +6,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Literal
@@ -58,17 +59,14 @@ class PixelStream:
         return self._batches(self.skipped)
 
     def _batches(self, skipped: list[Skip]) -> Iterator[PixelBatch]:
-        ready = self._ready(skipped)
         shape: torch.Size | None = None
-        try:
+        with closing(self._ready(skipped)) as ready:
             while chunk := list(islice(ready, self.batch_size)):
                 for index, pixels in chunk:
                     shape = shape or pixels.shape
                     self._check(pixels, shape, self.images[index].name)
                 yield PixelBatch(torch.tensor([index for index, _ in chunk]), torch.stack([p for _, p in chunk]))
                 del chunk  # or the last batch would stay in memory while the next is gathered
-        finally:
-            ready.close()
 
     def _ready(self, skipped: list[Skip]) -> Generator[tuple[int, Tensor], None, None]:
         """Prepared images in order, those that are broken left out."""

@@ -73,10 +73,7 @@ class Recording:
 
 @contextmanager
 def record(
-    module: nn.Module,
-    activations: Sequence[str] = (),
-    attention: Sequence[str] = (),
-    gradients: bool = False,
+    module: nn.Module, activations: Sequence[str] = (), attention: Sequence[str] = (), gradients: bool = False
 ) -> Iterator[Recording]:
     """Record layers and attention of the forward passes made inside the context.
 
@@ -106,9 +103,8 @@ def record(
         (torch.Size([5, 4]), torch.Size([5, 4]))
     """
     seen = Recording(with_gradients=gradients)
-    layers = find_modules(module, activations)
-    attention_modules = find_modules(module, attention)
-    passes = _Passes()
+    recorder = _Recorder(seen)
+    layers, attention_modules = find_modules(module, activations), find_modules(module, attention)
     with ExitStack() as stack:
         stack.enter_context(preserved(module, frozen=gradients))
         if gradients:
@@ -118,24 +114,25 @@ def record(
         def attach(handle: Any) -> None:
             stack.callback(handle.remove)
 
-        attach(module.register_forward_pre_hook(passes.start, prepend=True))
+        attach(module.register_forward_pre_hook(recorder.start, prepend=True))
         for name, layer in layers.items():
-            attach(layer.register_forward_hook(partial(_keep_output, seen, passes, name)))
+            attach(layer.register_forward_hook(partial(recorder.keep_output, name)))
         if attention_modules:
-            capture = AttentionCapture(partial(_keep_attention, seen, passes))
+            capture = AttentionCapture(recorder.keep_attention)
             for name, layer in attention_modules.items():
                 attach(layer.register_forward_pre_hook(partial(capture.entering, name), with_kwargs=True))
                 attach(layer.register_forward_hook(lambda *_: capture.leaving(), always_call=True))
             stack.enter_context(capture)
-        attach(module.register_forward_hook(passes.stop, always_call=True))
+        attach(module.register_forward_hook(recorder.stop, always_call=True))
         yield seen
     _check_complete(module, seen, activations, attention)
 
 
-class _Passes:
-    """Tells a layer that runs twice in one forward pass from one that runs in two passes."""
+class _Recorder:
+    """Keeps what the hooks see, and tells a layer that runs twice in one forward pass from one that runs in two."""
 
-    def __init__(self) -> None:
+    def __init__(self, seen: Recording) -> None:
+        self.seen = seen
         self._done: set[str] = set()
         self._inside = False
 
@@ -146,38 +143,33 @@ class _Passes:
     def stop(self, *_: Any) -> None:
         self._inside = False
 
-    def note(self, what: str) -> None:
+    def _note(self, what: str) -> None:
         if self._inside and what in self._done:
             advice = "ask for a layer that runs once, such as the one that contains it"
             raise AnatomyError(f"{what} runs several times in one forward pass; {advice}")
         self._done.add(what)
 
+    def _start_of_graph(self, tensor: Tensor) -> Tensor:
+        """The tensor as something to differentiate by, even when nothing before it needs gradients."""
+        return tensor.detach().requires_grad_() if self.seen.with_gradients and not tensor.requires_grad else tensor
 
-def _start_of_graph(tensor: Tensor, gradients: bool) -> Tensor:
-    """The tensor as something to differentiate by, even when nothing before it needs gradients."""
-    return tensor.detach().requires_grad_() if gradients and not tensor.requires_grad else tensor
+    def keep_output(self, name: str, _layer: nn.Module, inputs: tuple[Any, ...], output: Any) -> Any:
+        found = first_tensor(output)
+        if found is None:
+            raise AnatomyError(f"layer {name!r} puts out {type(output).__name__} without a tensor in it")
+        self._note(f"layer {name!r}")
+        memory = found.untyped_storage().data_ptr()
+        if any(isinstance(x, Tensor) and x.untyped_storage().data_ptr() == memory for x in inputs):
+            # Identity and in-place layers hand on memory that others may still write to.
+            found = found.clone()
+        self.seen.activations[name] = kept = self._start_of_graph(found)
+        # A copy goes on: what follows may work in place, which must not reach what was recorded.
+        return _with_first_tensor(output, kept.clone())
 
-
-def _keep_output(
-    seen: Recording, passes: _Passes, name: str, _layer: nn.Module, inputs: tuple[Any, ...], output: Any
-) -> Any:
-    found = first_tensor(output)
-    if found is None:
-        raise AnatomyError(f"layer {name!r} puts out {type(output).__name__} without a tensor in it")
-    passes.note(f"layer {name!r}")
-    memory = found.untyped_storage().data_ptr()
-    if any(isinstance(x, Tensor) and x.untyped_storage().data_ptr() == memory for x in inputs):
-        # Identity and in-place layers hand on memory that others may still write to.
-        found = found.clone()
-    seen.activations[name] = _start_of_graph(found, seen.with_gradients)
-    # A copy goes on: what follows may work in place, which must not reach what was recorded.
-    return _with_first_tensor(output, seen.activations[name].clone())
-
-
-def _keep_attention(seen: Recording, passes: _Passes, name: str, weights: Tensor) -> Tensor:
-    passes.note(f"attention {name!r}")
-    seen.attention[name] = _start_of_graph(weights, seen.with_gradients)
-    return seen.attention[name]
+    def keep_attention(self, name: str, weights: Tensor) -> Tensor:
+        self._note(f"attention {name!r}")
+        self.seen.attention[name] = kept = self._start_of_graph(weights)
+        return kept
 
 
 def _with_first_tensor(output: Any, tensor: Tensor) -> Any:

@@ -59,13 +59,6 @@ def decode(source: Encoded, *, name: str | None = None, max_pixels: Count | None
     metadata dropped so that nobody turns it a second time. Transparent pixels show white. See :func:`to_rgb` for the
     other color modes. Images with more than ``max_pixels`` are refused; default: ``PIL.Image.MAX_IMAGE_PIXELS`` at the
     time of the call. For GIF, TIFF and WebP Pillow's limit holds as well: its readers of these enforce it themselves.
-
-    Example:
-        >>> import io
-        >>> file = io.BytesIO()
-        >>> Image.new("CMYK", (4, 3)).save(file, "JPEG")
-        >>> decode(file.getvalue())
-        <PIL.Image.Image image mode=RGB size=4x3 at ...>
     """
     name = name or _name_of(source)
     check_options({"max_pixels": max_pixels}, decode)
@@ -171,18 +164,14 @@ def _scale_gray_key(image: PngImageFile) -> None:
 
 def _gif_size(file: BinaryIO) -> tuple[int, int]:
     """Width and height of the screen of a GIF, enlarged to hold its first frame as Pillow does."""
-
-    def skip_blocks() -> None:
-        while (length := file.read(1)) and length != b"\0":
-            file.seek(length[0], os.SEEK_CUR)
-
     width, height, flags = struct.unpack("<6xHHB2x", file.read(13))
     if flags & 0x80:  # a global color table follows
         file.seek(3 << ((flags & 7) + 1), os.SEEK_CUR)
     while (kind := file.read(1)) not in (b"", b";"):
         if kind == b"!":
             file.seek(1, os.SEEK_CUR)
-            skip_blocks()
+            while (length := file.read(1)) and length != b"\0":  # skip its blocks
+                file.seek(length[0], os.SEEK_CUR)
         elif kind == b",":
             left, top, frame_width, frame_height = struct.unpack("<HHHH", file.read(8))
             return max(width, left + frame_width), max(height, top + frame_height)
@@ -214,12 +203,6 @@ def to_rgb(image: Image.Image) -> Image.Image:
     * Transparency (an alpha channel, a transparent palette entry or color) is composited over white.
     * 16-bit gray (``I;16``, ``I``) is divided by 257, which takes 65535 to 255 (Pillow's own clips).
     * Floating point (``F``) must lie in [0, 1].
-
-    Example:
-        >>> to_rgb(Image.new("RGBA", (1, 1), (255, 0, 0, 0))).getpixel((0, 0))
-        (255, 255, 255)
-        >>> to_rgb(Image.new("I;16", (1, 1), 257 * 100)).getpixel((0, 0))
-        (100, 100, 100)
     """
     if image.mode == "I" or image.mode.startswith("I;16"):
         return _gray16_to_rgb(image)

@@ -33,11 +33,7 @@ GROUP = "suffice.images"
 
 
 def open_images(
-    source: Any,
-    *,
-    root: str | os.PathLike[str] | None = None,
-    labels: Any = "auto",
-    max_pixels: Count | None = None,
+    source: Any, *, root: str | os.PathLike[str] | None = None, labels: Any = "auto", max_pixels: Count | None = None
 ) -> Images:
     """Open images of any kind, lazily.
 
