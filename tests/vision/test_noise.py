@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from suffice.vision.identity import image_seed
-from suffice.vision.noise import ImageNoise, normal_noise, scramble_
+from suffice.vision.noise import ImageNoise, as_int64, normal_noise, scramble_, uniform_noise
 
 
 def drawn(seeds, draws, shape=(3, 40, 40)):
@@ -72,3 +72,15 @@ def test_scramble_is_splitmix_on_unsigned_words():
     words = torch.randint(-(2**62), 2**62, (200,)) * 2 + 1
     expected = [slow_scramble(word % 2**64) for word in words.tolist()]
     assert [word % 2**64 for word in scramble_(words.clone()).tolist()] == expected
+
+
+def test_uniform_noise_is_a_function_of_seed_and_draw_alone():
+    first = uniform_noise(torch.tensor([5]), torch.tensor([3]), (2, 2))
+    assert torch.equal(first, uniform_noise(torch.tensor([6, 5]), torch.tensor([0, 3]), (2, 2))[1:])
+    assert (first >= 0).all()
+    assert (first < 1).all()
+
+
+def test_the_lowest_64_bits_as_torch_writes_them():
+    assert as_int64(2**64 - 1) == -1
+    assert as_int64(2**64 + 5) == 5

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from suffice.errors import AnatomyError
 from suffice.vision.anatomy import describe, record
-from suffice.vision.anatomy.attention import AttentionCapture
+from suffice.vision.anatomy.attention import AttentionCapture, computes_attention
 
 
 def recorded_attention(specimen: Any) -> dict[str, Tensor]:
@@ -367,3 +367,8 @@ def test_a_failed_pass_leaves_nothing_behind_inside_the_context():
             module.attention(torch.randn(3, 5, 4).to(torch.int64))
         module(torch.randn(3, 5, 4))  # a softmax outside the module asked for is none of its business
     assert seen.attention["attention"].shape == (3, 1, 5, 5)
+
+
+def test_softmax_counts_as_attention_over_the_keys_only():
+    assert computes_attention(torch.softmax, (torch.zeros(2, 3, 3), -1), {})
+    assert not computes_attention(torch.softmax, (torch.zeros(2, 10), -1), {})
