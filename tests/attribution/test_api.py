@@ -126,7 +126,7 @@ def test_what_is_not_a_number_does_not_leave():
         ("gradient", {}),
         ("integrated-gradients", {"steps": 4}),
         ("grad-cam", {}),
-        ("igos++", {"size": 14, "iterations": 5, "steps": 5}),
+        ("igos++", {"size": 14, "iterations": 3, "steps": 3}),
     ],
 )
 def test_half_precision_is_near_and_leaves_the_model_alone(name, options):

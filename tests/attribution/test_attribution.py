@@ -88,8 +88,9 @@ def test_pictures_are_what_the_model_saw(found):
 def test_it_draws_itself(found):
     row = found.show()
     assert isinstance(row, Image.Image)
-    assert row.size == (4 * 32 + 3 * 4, 32)
-    assert found[0].show().size == (32, 32)
+    side = 224  # small inputs are drawn larger, by a whole number of times
+    assert row.size == (4 * side + 3 * 4, side)
+    assert found[0].show().size == (side, side)
     assert found.show(IMAGES).size == row.size
     with pytest.raises(OptionError, match="2 images were given for 4 maps"):
         found.show(IMAGES[:2])
@@ -99,9 +100,9 @@ def test_it_draws_itself(found):
     # The picture shows through, and the map differs from place to place.
     assert len(np.unique(np.asarray(row).reshape(-1, 3), axis=0)) > 50
     many = found[[0, 1, 2, 3] * 5]
-    assert Image.open(io.BytesIO(many._repr_png_())).size == (8 * 32 + 7 * 4, 32)
-    assert many.show().size[0] == 20 * 32 + 19 * 4
-    assert given_maps(found.maps, found.targets).show().size == (4 * 8 + 3 * 4, 8)
+    assert Image.open(io.BytesIO(many._repr_png_())).size == (8 * side + 7 * 4, side)
+    assert many.show().size[0] == 20 * side + 19 * 4
+    assert given_maps(found.maps, found.targets).show().size == row.size
 
 
 def test_a_table(found):

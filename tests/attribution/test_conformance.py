@@ -19,11 +19,9 @@ QUICK = {
     "bt-t": {"steps": 4},
     "integrated-gradients": {"steps": 4},
     "smoothgrad": {"samples": 4},
-    "rise": {"masks": 30},
+    "rise": {"masks": 20},
     "occlusion": {"window": 12, "stride": 10},
-    "i-gos": {"size": 6, "steps": 2, "iterations": 1},
-    "igos+": {"size": 6, "steps": 2, "iterations": 1},
-    "igos++": {"size": 6, "steps": 2, "iterations": 1},
+    **{key: {"size": 6, "steps": 2, "iterations": 1, "step_size": 1.0} for key in ("i-gos", "igos+", "igos++")},
 }
 
 

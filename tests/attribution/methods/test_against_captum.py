@@ -55,7 +55,7 @@ def test_integrated_gradients_add_up_and_average_baselines():
     with torch.no_grad():
         whole, nothing = batch.outputs(INPUTS), batch.outputs(black)
     torch.testing.assert_close(
-        ours("integrated-gradients", steps=300).sum(dim=(1, 2)), whole - nothing, atol=3e-3, rtol=3e-3
+        ours("integrated-gradients", steps=100).sum(dim=(1, 2)), whole - nothing, atol=3e-3, rtol=3e-3
     )
     both = ours("integrated-gradients", baseline="black+gray")
     agree(both, (ours("integrated-gradients") + ours("integrated-gradients", baseline="gray")) / 2)

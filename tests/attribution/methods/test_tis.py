@@ -88,24 +88,22 @@ def literal_tis(net, image, target, clusters, ratios, mode, seed):
         (distilled, 12, (0.5, 0.2), "tokens"),
         (registers, 10, (0.3,), "tokens"),
         (plain, 15, (0.5,), "pixels"),
-        ("deit", 12, (0.5,), "tokens"),
         ("deit", 8, (0.5, 0.2), "pixels"),
         ("deit-distilled", 8, (0.5, 0.2), "tokens"),
-        ("deit-distilled", 12, (0.5,), "pixels"),
     ],
 )
 def test_equals_a_literal_twin(make, clusters, ratios, mode):
     # All in float64, as which channel joins which cluster, and which tokens are kept, hangs on the last bits.
     known = isinstance(make, str)
     net = trained(make, torch.float64) if known else make(torch.float64)
-    images, targets = scenes() if known else (IMAGES, TARGETS)
+    images, targets = (given[3:6] for given in scenes()) if known else (IMAGES, TARGETS)
     options = {"masks": clusters, "ratio": ratios if len(ratios) > 1 else ratios[0], "mode": mode, "seed": 3}
     # An eighth as many images are clustered at once: three of the small ones, all of the scenes.
     ours = attribute(net, images, "tis", targets, batch_size=64 if known else 24, **options).maps
     alone = attribute(net, images[:1], "tis", targets[0], **options).maps
     torch.testing.assert_close(alone, ours[:1], rtol=1e-5, atol=1e-7)
     repeated = 0
-    for number in (0, 5) if known else (0, 3, 6, 7):
+    for number in (0, 2) if known else (0, 3, 6, 7):
         twin, masks = literal_tis(net, images[number : number + 1], targets[number], clusters, ratios, mode, seed=3)
         torch.testing.assert_close(ours[number], twin, rtol=1e-4, atol=1e-7)
         if known:

@@ -103,21 +103,19 @@ def literal_vit_cx(
         (plain, "blocks.2.attn", {"impact": "plain", "threshold": 0.2}),
         (small_cnn, "second", {"threshold": 0.15}),
         ("deit", "blocks.3.attn", {}),
-        ("deit", "blocks.3.norm1", {"layer": "norm1-last", "representative": "stretched"}),
-        ("deit-distilled", "blocks.3.attn", {"seed": 4}),
-        ("deit-distilled", "blocks.3.norm1", {"layer": "norm1-last", "impact": "plain", "linkage": "average"}),
+        ("deit-distilled", "blocks.3.norm1", {"layer": "norm1-last", "representative": "stretched", "seed": 4}),
     ],
 )
 def test_equals_a_literal_twin(make, layer, options):
     # All in float64, as which channels are merged hangs on the last bits.
     known = isinstance(make, str)
     net = trained(make, torch.float64) if known else make(torch.float64)
-    images, targets = scenes() if known else (IMAGES, TARGETS)
+    images, targets = (given[3:6] for given in scenes()) if known else (IMAGES, TARGETS)
     ours = attribute(net, images, "vit-cx", targets, batch_size=64, **options).maps
     alone = attribute(net, images[:1], "vit-cx", targets[0], **options).maps
     torch.testing.assert_close(alone, ours[:1], rtol=1e-5, atol=1e-7)
     numbers = set()
-    for number in (0, 5) if known else (0, 3, 6, 7):
+    for number in (0, 2) if known else (0, 3, 6, 7):
         twin, count = literal_vit_cx(net, images[number : number + 1], targets[number], **{**options, "layer": layer})
         torch.testing.assert_close(ours[number], twin, rtol=1e-4, atol=1e-5)
         if known:
