@@ -202,5 +202,4 @@ def _unknown_kind(source: Any) -> str:
         return f"Cannot open a {kind} as images; choose one of its entries: {', '.join(map(repr, source))}."
     if hasattr(source, "__iter__"):
         return f"Cannot open a {kind} as images, as it has no length; write list(…), or use a map-style set."
-    expected = "a path, a PIL image, a tensor, an array, a data set, or a list of these"
-    return f"Cannot open a {kind} as images; expected {expected}."
+    return f"Cannot open a {kind} as images; expected a path, PIL image, tensor, array, data set, or a list of these."
