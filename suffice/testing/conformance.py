@@ -16,6 +16,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Collection
+from contextlib import suppress
+from functools import wraps
 from typing import Any, Protocol
 
 import numpy as np
@@ -79,29 +81,34 @@ def check_all(run: Run, net: Any, images: Tensor, tolerance: float = 1e-5, skip:
     unknown = sorted(set(skip) - set(CHECKS))
     if unknown:
         raise OptionError(f"skip names {unknown}, which are not checks; there are {list(CHECKS)}")
-    failures: list[tuple[str, Exception]] = []
-    for name, check in CHECKS.items():
-        if name in skip:
-            continue
+    chosen = {name: check for name, check in CHECKS.items() if name not in skip}
+    failures: dict[str, Exception] = {}
+    for name, check in chosen.items():
         try:
             check(run, net, images, tolerance)
         except OptionError:
             raise
         except AssertionError as error:
-            failures.append((str(error), error))
+            failures[str(error)] = error
         except Exception as error:
-            failures.append((f"{name}: raised {type(error).__name__}: {error}", error))
+            failures[f"{name}: raised {type(error).__name__}: {error}"] = error
     if failures:
-        report = "\n".join(f"- {message}" for message, _ in failures)
-        raise AssertionError(f"{len(failures)} of {len(CHECKS) - len(set(skip))} checks failed:\n{report}") from (
-            failures[0][1]
-        )
+        report = "\n- ".join([f"{len(failures)} of {len(chosen)} checks failed:", *failures])
+        raise AssertionError(report) from next(iter(failures.values()))
 
 
 def _promise(check: Check) -> Check:
-    """Put a check on the list."""
-    CHECKS[check.__name__] = check
-    return check
+    """Put a check on the list, and its name before what it says is broken."""
+
+    @wraps(check)
+    def named(run: Run, net: Any, images: Tensor, tolerance: float = 1e-5) -> None:
+        try:
+            check(run, net, images, tolerance)
+        except AssertionError as error:
+            raise AssertionError(f"{check.__name__}: {error}") from error
+
+    CHECKS[check.__name__] = named
+    return named
 
 
 @_promise
@@ -109,34 +116,30 @@ def batch_invariance(run: Run, net: Any, images: Tensor, tolerance: float = 1e-5
     """An image alone, in half the batch and in the whole batch has the same result."""
     _several(images)
     with workbench(net) as copied:
-        together = _results(run, copied, images, "batch_invariance")
+        together = _results(run, copied, images)
         for index in range(len(images)):
-            alone = _results(run, copied, images[index : index + 1], "batch_invariance")
-            _agree(
-                alone,
-                together[index : index + 1],
-                tolerance,
-                f"batch_invariance: image {index} alone and among {len(images)} images",
-            )
+            alone = _results(run, copied, images[index : index + 1])
+            same = together[index : index + 1]
+            _agree(alone, same, tolerance, f"image {index} alone and among {len(images)} images")
         for part in (slice(None, len(images) // 2), slice(len(images) // 2, None)):
-            half = _results(run, copied, images[part], "batch_invariance")
-            _agree(half, together[part], tolerance, "batch_invariance: half of the batch and the whole batch")
+            half = _results(run, copied, images[part])
+            _agree(half, together[part], tolerance, "half of the batch and the whole batch")
 
 
 @_promise
 def determinism(run: Run, net: Any, images: Tensor, tolerance: float = 1e-5) -> None:
     """Twice the same call, twice the same result: bit for bit on the CPU, else within the tolerance."""
     with workbench(net) as copied:
-        first = _results(run, copied, images, "determinism").clone()
-        second = _results(run, copied, images, "determinism")
+        first = _results(run, copied, images).clone()
+        second = _results(run, copied, images)
     if first.device.type == "cpu":
         assert same_bits(first, second), (
-            "determinism: two identical calls differ by up to "
-            f"{_difference(first, second):.3g}; derive every random number from a seed argument"
+            f"two identical calls differ by up to {_difference(first, second):.3g}; "
+            "derive every random number from a seed argument"
         )
     else:
         # Some CUDA kernels add in whatever order threads finish.
-        _agree(second, first, tolerance, "determinism: the second and the first of two identical calls")
+        _agree(second, first, tolerance, "the second and the first of two identical calls")
 
 
 @_promise
@@ -144,23 +147,22 @@ def order(run: Run, net: Any, images: Tensor, tolerance: float = 1e-5) -> None:
     """Results follow their images when the images change places."""
     _several(images)
     with workbench(net) as copied:
-        straight = _results(run, copied, images, "order")
+        straight = _results(run, copied, images)
         forward = torch.arange(len(images), device=images.device)
         for name, places in (("reversed", forward.flip(0)), ("rotated", forward.roll(1))):
-            moved = _results(run, copied, images[places], "order")
-            _agree(moved, straight[places.to(straight.device)], tolerance, f"order: {name} and original images")
+            moved = _results(run, copied, images[places])
+            _agree(moved, straight[places.to(straight.device)], tolerance, f"{name} and original images")
 
 
 @_promise
 def device(run: Run, net: Any, images: Tensor, tolerance: float = 1e-5) -> None:
     """Results lie on the device of the images; also on the GPU, where there is one."""
-    places = {images.device.type, "cuda" if torch.cuda.is_available() else "cpu"}
-    for place in sorted(places):
+    for place in sorted({images.device.type, "cuda" if torch.cuda.is_available() else "cpu"}):
         with workbench(net) as copied:
             there = images.to(place)
-            result = _results(run, copied.to(place), there, "device")
+            result = _results(run, copied.to(place), there)
             assert result.device == there.device, (
-                f"device: images on {there.device} gave results on {result.device}; they should stay together"
+                f"images on {there.device} gave results on {result.device}; they should stay together"
             )
 
 
@@ -168,10 +170,10 @@ def device(run: Run, net: Any, images: Tensor, tolerance: float = 1e-5) -> None:
 def dtype(run: Run, net: Any, images: Tensor, tolerance: float = 1e-5) -> None:
     """Results are float32, without NaN or infinity."""
     with workbench(net) as copied:
-        result = _results(run, copied, images, "dtype")
-    assert result.dtype == torch.float32, f"dtype: results are {result.dtype}, expected torch.float32"
+        result = _results(run, copied, images)
+    assert result.dtype == torch.float32, f"results are {result.dtype}, expected torch.float32"
     broken = int((~torch.isfinite(result)).sum())
-    assert broken == 0, f"dtype: {broken} of {result.numel()} values are NaN or infinite; give them a defined value"
+    assert broken == 0, f"{broken} of {result.numel()} values are NaN or infinite; give them a defined value"
 
 
 @_promise
@@ -181,46 +183,31 @@ def model_unchanged(run: Run, net: Any, images: Tensor, tolerance: float = 1e-5)
     Tried as the model comes; then in training mode, with every other parameter frozen and gradients from
     earlier work; then once more with an error in the middle of the work.
     """
-    with workbench(net) as copied:
-        before = model_state(copied)
-        _results(run, copied, images, "model_unchanged")
-        _unchanged(before, model_state(copied), "model_unchanged", "afterwards")
-    with workbench(net) as copied:
-        in_use(copied)
-        before = model_state(copied)
-        _results(run, copied, images, "model_unchanged")
-        _unchanged(before, model_state(copied), "model_unchanged", "afterwards, having begun in training mode")
-    _survives_errors(run, net, images, "model_unchanged", model_state)
+    _left_alone(run, net, images, model_state)
 
 
 @_promise
 def no_hooks_left(run: Run, net: Any, images: Tensor, tolerance: float = 1e-5) -> None:
     """No hook stays behind on the model, its parameters, or all modules; also not after an error."""
-    with workbench(net) as copied:
-        before = hooks(copied)
-        _results(run, copied, images, "no_hooks_left")
-        _unchanged(before, hooks(copied), "no_hooks_left", "afterwards")
-    _survives_errors(run, net, images, "no_hooks_left", hooks)
+    _left_alone(run, net, images, hooks)
 
 
 @_promise
 def grad_mode(run: Run, net: Any, images: Tensor, tolerance: float = 1e-5) -> None:
     """Gradient mode is as before, results carry no graph; ``no_grad`` and frozen weights do not matter."""
     with workbench(net) as copied:
-        free = _results(run, copied, images, "grad_mode")
-        assert torch.is_grad_enabled(), "grad_mode: gradients were enabled before and are disabled afterwards"
-        assert not free.requires_grad, "grad_mode: results require gradients; detach them"
+        free = _results(run, copied, images)
+        assert torch.is_grad_enabled(), "gradients were enabled before and are disabled afterwards"
+        assert not free.requires_grad, "results require gradients; detach them"
         with torch.no_grad():
-            inside = _works(run, copied, images, "grad_mode", "under torch.no_grad()")
-            assert not torch.is_grad_enabled(), "grad_mode: gradients were disabled before and are enabled afterwards"
-        assert not inside.requires_grad, "grad_mode: results require gradients under no_grad; detach them"
-        _agree(inside, free, tolerance, "grad_mode: results inside and outside torch.no_grad()")
+            inside = _works(run, copied, images, "under torch.no_grad()")
+            assert not torch.is_grad_enabled(), "gradients were disabled before and are enabled afterwards"
+        assert not inside.requires_grad, "results require gradients under no_grad; detach them"
+        _agree(inside, free, tolerance, "results inside and outside torch.no_grad()")
         module_of(copied).requires_grad_(False)
-        frozen = _works(run, copied, images, "grad_mode", "on a model with frozen weights")
-        _agree(frozen, free, tolerance, "grad_mode: results with frozen and with trainable weights")
-    _survives_errors(
-        run, net, images, "grad_mode", lambda net: {"whether gradients are enabled": torch.is_grad_enabled()}
-    )
+        frozen = _works(run, copied, images, "on a model with frozen weights")
+        _agree(frozen, free, tolerance, "results with frozen and with trainable weights")
+    _survives_errors(run, net, images, lambda net: {"whether gradients are enabled": torch.is_grad_enabled()})
 
 
 @_promise
@@ -232,13 +219,12 @@ def inputs_unchanged(run: Run, net: Any, images: Tensor, tolerance: float = 1e-5
         with workbench(net) as copied:
             run(copied, given)
         assert same_bits(before, given.detach()), (
-            f"inputs_unchanged: the images were changed in place, by up to {_difference(before, given.detach()):.3g}"
+            f"the images were changed in place, by up to {_difference(before, given.detach()):.3g}"
         )
         assert given.requires_grad == wanted, (
-            f"inputs_unchanged: requires_grad of the images was {wanted} and is {given.requires_grad}; "
-            "work on images.detach().clone()"
+            f"requires_grad of the images was {wanted} and is {given.requires_grad}; work on images.detach().clone()"
         )
-        assert given.grad is None, "inputs_unchanged: the images have collected a gradient; use torch.autograd.grad"
+        assert given.grad is None, "the images have collected a gradient; use torch.autograd.grad"
 
 
 @_promise
@@ -248,51 +234,53 @@ def random_state(run: Run, net: Any, images: Tensor, tolerance: float = 1e-5) ->
         # Not where a fresh seed would be, or a method that seeds anew would go unnoticed.
         torch.rand(1), random.random(), np.random.rand()  # noqa: NPY002
         before = random_states()
-        _results(run, copied, images, "random_state")
+        _results(run, copied, images)
         after = random_states()
     for name, state in before.items():
-        assert state == after[name], (
-            f"random_state: the global random state of {name} has moved; draw from a generator of your own"
-        )
+        assert state == after[name], f"the global random state of {name} has moved; draw from a generator of your own"
 
 
 @_promise
 def memory(run: Run, net: Any, images: Tensor, tolerance: float = 1e-5) -> None:
     """A model that itself runs out of memory above so many inputs gives the same results as without that limit."""
     with workbench(net) as copied:
-        free = _results(run, copied, images, "memory")
+        free = _results(run, copied, images)
     for most in sorted({1, (len(images) + 1) // 2}):
         with workbench(net) as copied, out_of_memory_above(module_of(copied), most) as refused:
-            limited = _works(run, copied, images, "memory", f"where no more than {most} inputs fit")
-        _agree(
-            limited, free, tolerance, f"memory: results where {most} inputs fit at once, {refused[0]} times refused,"
-        )
+            limited = _works(run, copied, images, f"where no more than {most} inputs fit")
+        _agree(limited, free, tolerance, f"results where {most} inputs fit at once, {refused[0]} times refused,")
 
 
-def _survives_errors(run: Run, net: Any, images: Tensor, name: str, look: Callable[[Any], dict[str, object]]) -> None:
+def _left_alone(run: Run, net: Any, images: Tensor, look: Callable[[Any], dict[str, object]]) -> None:
+    """What ``look`` sees is the same before and after work: as the model comes, in use, and with an error."""
+    for training, moment in ((False, "afterwards"), (True, "afterwards, having begun in training mode")):
+        with workbench(net) as copied:
+            if training:
+                in_use(copied)
+            before = look(copied)
+            _results(run, copied, images)
+            _unchanged(before, look(copied), moment)
+    _survives_errors(run, net, images, look)
+
+
+def _survives_errors(run: Run, net: Any, images: Tensor, look: Callable[[Any], dict[str, object]]) -> None:
     """What ``look`` sees is the same before and after work that fails, early, midway or at the end.
 
     The error comes from the first, a middle or the last call of a module, during the work on one image.
     """
     first = images[:1]
     with workbench(net) as copied, on_every_call(module_of(copied), None) as counted:
-        _results(run, copied, first, name)
+        _results(run, copied, first)
     calls = counted[0]
     for fail_at in sorted({1, (calls + 1) // 2, calls} - {0}):
         moment = f"an error in module call {fail_at} of {calls}"
         with workbench(net) as copied:
             in_use(copied)
             before = look(copied)
-            swallowed = False
-            with on_every_call(module_of(copied), fail_at) as counted:
-                try:
-                    _results(run, copied, first, name)
-                except Interruption:
-                    pass
-                else:
-                    swallowed = counted[0] >= fail_at
-            assert not swallowed, f"{name}: {moment} was swallowed; let it through"
-            _unchanged(before, look(copied), name, f"after {moment}")
+            with on_every_call(module_of(copied), fail_at) as counted, suppress(Interruption):
+                _results(run, copied, first)
+                assert counted[0] < fail_at, f"{moment} was swallowed; let it through"
+            _unchanged(before, look(copied), f"after {moment}")
 
 
 def _several(images: Tensor) -> None:
@@ -300,22 +288,22 @@ def _several(images: Tensor) -> None:
         raise OptionError(f"images have shape {tuple(images.shape)}; expected [N, 3, H, W] with at least two images")
 
 
-def _results(run: Run, net: Any, images: Tensor, name: str) -> Tensor:
+def _results(run: Run, net: Any, images: Tensor) -> Tensor:
     # A copy, so that a method that writes into its images spoils no other call.
     result = run(net, images.detach().clone())
-    assert isinstance(result, Tensor), f"{name}: expected a tensor, got {type(result).__name__}"
+    assert isinstance(result, Tensor), f"expected a tensor, got {type(result).__name__}"
     assert result.shape[:1] == images.shape[:1], (
-        f"{name}: {len(images)} images gave a result of shape {tuple(result.shape)}; expected one entry per image"
+        f"{len(images)} images gave a result of shape {tuple(result.shape)}; expected one entry per image"
     )
     return result
 
 
-def _works(run: Run, net: Any, images: Tensor, name: str, circumstance: str) -> Tensor:
+def _works(run: Run, net: Any, images: Tensor, circumstance: str) -> Tensor:
     """Results where an error is a broken promise of its own."""
     try:
-        return _results(run, net, images, name)
+        return _results(run, net, images)
     except Exception as error:
-        raise AssertionError(f"{name}: {circumstance} it raised {type(error).__name__}: {error}") from error
+        raise AssertionError(f"{circumstance} it raised {type(error).__name__}: {error}") from error
 
 
 def _difference(one: Tensor, other: Tensor) -> float:
@@ -339,9 +327,9 @@ def _agree(found: Tensor, expected: Tensor, tolerance: float, what: str) -> None
     )
 
 
-def _unchanged(before: dict[str, object], after: dict[str, object], name: str, moment: str) -> None:
+def _unchanged(before: dict[str, object], after: dict[str, object], moment: str) -> None:
     missing = object()
     changed = [key for key in {**before, **after} if before.get(key, missing) != after.get(key, missing)]
-    assert not changed, f"{name}: {moment}, these are not as before: {', '.join(changed[:5])}" + (
+    assert not changed, f"{moment}, these are not as before: {', '.join(changed[:5])}" + (
         f" and {len(changed) - 5} more" if len(changed) > 5 else ""
     )

@@ -37,50 +37,26 @@ class Oracle(nn.Module, ABC):
             raise OptionError(f"grid is {grid}; an oracle needs at least one cell a side, such as grid=4")
         if not 0 <= low < high <= 1:
             raise OptionError(f"low={low} and high={high} should satisfy 0 <= low < high <= 1")
-        self.grid = grid
-        self.high = high
-        self.low = low
+        self.grid, self.high, self.low = grid, high, low
         self.cells_used = tuple(sorted(set(cells_used)))
         # A buffer, so that the oracle has a device and moves like any other module.
         self.register_buffer("used", self._members([self.cells_used])[0])
 
     @abstractmethod
     def decide(self, visible: Tensor) -> Tensor:
-        """The formula.
-
-        Args:
-            visible: bool [K, cells], which cells can be seen.
-
-        Returns:
-            bool [K], whether the formula holds.
-        """
+        """Whether the formula holds when these cells can be seen, bool [K, cells] -> bool [K]."""
 
     def strength(self, visible: Tensor) -> Tensor:
-        """Confidence of class 1.
-
-        Args:
-            visible: bool [K, cells], which cells can be seen.
-
-        Returns:
-            float64 [K] in [0, 1].
-        """
+        """Confidence of class 1 when these cells can be seen, bool [K, cells] -> float64 [K] in [0, 1]."""
         holds = self.decide(visible)
         strong = torch.full(holds.shape, self.high, dtype=torch.float64, device=holds.device)
         return strong.masked_fill(~holds, self.low)
 
     def visibility(self, pixels: Tensor) -> Tensor:
-        """How bright each cell is: the mean over its pixels and channels.
+        """How bright each cell is: the mean over pixels [N, channels, H, W] of the cell; float32 [N, cells].
 
-        Pixel row ``i`` of ``H`` belongs to row ``i * grid // H`` of the grid, and likewise for columns.
-
-        Args:
-            pixels: [N, channels, H, W].
-
-        Returns:
-            float32 [N, cells].
-
-        Raises:
-            OptionError: if the image is smaller than the grid, so that some cells would have no pixels.
+        Pixel row ``i`` of ``H`` belongs to row ``i * grid // H`` of the grid, and likewise for columns. An image
+        smaller than the grid, so that some cells would have no pixels, is an error.
         """
         height, width = pixels.shape[-2:]
         if min(height, width) < self.grid:
@@ -104,27 +80,17 @@ class Oracle(nn.Module, ABC):
         return torch.logit(self.strength(visibility > 0.5), eps=1e-12)
 
     def forward(self, pixels: Tensor) -> Tensor:
-        """Logits whose softmax is (1 - strength, strength).
-
-        Args:
-            pixels: [N, channels, H, W], brightness in [0, 1].
-
-        Returns:
-            float32 [N, 2].
-        """
+        """Logits whose softmax is (1 - strength, strength); pixels [N, channels, H, W] -> float32 [N, 2]."""
         odds = self.log_odds(self.visibility(pixels)).float()
         return torch.stack([torch.zeros_like(odds), odds], dim=1)
 
     def image(self, size: int | tuple[int, int], shade: int | None = None) -> Tensor:
-        """An image on which every cell is visible.
+        """An image on which every cell is visible, float32 [3, height, width].
 
         Args:
             size: side in pixels, or (height, width).
             shade: None for plain white; a seed for a texture between 0.6 and 1, which makes images that
                 look different to a method although every oracle with a hard link treats them alike.
-
-        Returns:
-            float32 [3, height, width].
         """
         height, width = (size, size) if isinstance(size, int) else size
         if shade is None:

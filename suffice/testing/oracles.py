@@ -1,4 +1,4 @@
-"""Oracles with formulas of many kinds.
+"""Oracles with formulas of many kinds; ``grid``, ``high`` and ``low`` are as in :class:`Oracle`.
 
 What is enough for an oracle to decide follows from its formula by pure thought (or by the brute force of
 :mod:`suffice.testing.truth`), so that a search, a count or a map can be checked against the truth instead of
@@ -26,9 +26,6 @@ class AnyOf(Oracle):
 
     Args:
         terms: groups of cells, such as ``[(0, 1), (5,)]`` for *(0 and 1) or 5*.
-        grid: cells a side.
-        high: confidence where it holds.
-        low: confidence where it does not.
 
     Example:
         >>> oracle = AnyOf([(0, 1), (5,)], grid=3)
@@ -55,9 +52,6 @@ class AtLeast(Oracle):
     Args:
         k: how many are enough.
         cells: the cells that count.
-        grid: cells a side.
-        high: confidence where it holds.
-        low: confidence where it does not.
 
     Example:
         >>> AtLeast(2, [0, 4, 8], grid=3).decide(torch.eye(9, dtype=torch.bool)).any()
@@ -82,11 +76,8 @@ class WeightedSum(Oracle):
     Args:
         weights: cell -> weight; cells not named weigh nothing. Weights may be negative.
         threshold: the sum that is enough.
-        grid: cells a side.
         link: ``"hard"`` for the two confidences ``high`` and ``low``, ``"smooth"`` for graded ones.
         sharpness: steepness of the smooth link.
-        high: confidence where it holds, for the hard link.
-        low: confidence where it does not, for the hard link.
 
     Example:
         >>> oracle = WeightedSum({0: 1.0, 3: 2.0}, threshold=2.0, grid=2, link="smooth", sharpness=4.0)
@@ -115,10 +106,8 @@ class WeightedSum(Oracle):
         self.threshold = threshold
         self.link = link
         self.sharpness = sharpness
-        dense = torch.zeros(grid * grid, dtype=torch.float64)
-        for cell, weight in weights.items():
-            dense[cell] = weight
-        self.register_buffer("weights", dense)
+        dense = [weights.get(cell, 0.0) for cell in range(grid * grid)]
+        self.register_buffer("weights", torch.tensor(dense, dtype=torch.float64))
 
     def decide(self, visible: Tensor) -> Tensor:
         """The formula, bool [K, cells] -> bool [K]."""
@@ -145,9 +134,6 @@ class ExactlyOdd(Oracle):
 
     Args:
         cells: the cells that count.
-        grid: cells a side.
-        high: confidence where it holds.
-        low: confidence where it does not.
 
     Example:
         >>> visible = torch.tensor([[True, False, True, True], [True, True, False, False]])
@@ -172,10 +158,7 @@ class Unless(Oracle):
     Args:
         terms: groups of cells, each enough while no blocker is visible.
         blockers: cells that switch ``terms`` off.
-        grid: cells a side.
         anyway: groups of cells, each enough whether or not a blocker is visible.
-        high: confidence where it holds.
-        low: confidence where it does not.
 
     Example:
         >>> oracle = Unless([(0,)], blockers=[1], grid=2, anyway=[(2, 3)])
@@ -213,10 +196,7 @@ class Formula(Oracle):
 
     Args:
         function: bool [K, cells] -> bool [K], vectorized over rows.
-        grid: cells a side.
         cells_used: the cells the function looks at; all of them unless told otherwise.
-        high: confidence where it holds.
-        low: confidence where it does not.
 
     Example:
         >>> oracle = Formula(lambda visible: visible[:, 0] == visible[:, 1], grid=2, cells_used=(0, 1))
@@ -251,9 +231,6 @@ def random_formula(
         grid: cells a side.
         max_cells: most cells the formula may use; at least 3, at most the cells of the grid.
         monotone: True leaves out the formulas that showing more can undo.
-
-    Returns:
-        One of the oracles of this module.
 
     Example:
         >>> oracle = random_formula(0)

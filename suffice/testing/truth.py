@@ -59,14 +59,7 @@ def ratios(oracle: Oracle) -> Tensor:
 
 
 def sufficient_sets(oracle: Oracle, threshold: float = 0.9) -> list[tuple[int, ...]]:
-    """Every set of used cells that is enough alone.
-
-    Args:
-        oracle: a formula over at most 16 cells.
-        threshold: smallest ratio that counts as enough.
-
-    Returns:
-        Sorted list of sets, each a sorted tuple of cells.
+    """Every set of used cells that is enough alone, in order: those with at least ``threshold`` of :func:`ratios`.
 
     Example:
         >>> from suffice.testing import AnyOf
