@@ -13,9 +13,8 @@ folding and compile setting. Both are measured in one run, since machines are no
 """
 
 from suffice.bench.bare import BareModel, bare_forwards_per_second
-from suffice.bench.evidence import EvidenceTiming, benchmark_evidence
+from suffice.bench.end_to_end import EvidenceTiming, MetricTiming, benchmark_evidence, benchmark_metrics
 from suffice.bench.methods import MethodTiming, benchmark_methods
-from suffice.bench.metrics import MetricTiming, benchmark_metrics
 from suffice.bench.probe import ProbeTiming, benchmark_probe
 
 __all__ = [

@@ -6,12 +6,13 @@ import math
 import statistics
 import time
 from collections.abc import Callable
+from typing import TypeVar
 
 import torch
-from torch import Tensor
 
 from suffice.perturb import Runner
 
+T = TypeVar("T")
 SECONDS = 1.0  # a GPU is faster for a moment than it can be for long
 
 
@@ -38,11 +39,7 @@ class BareModel:
             inputs = inputs.contiguous(memory_format=torch.channels_last)
         self.inputs = inputs
         module = runner.module
-
-        def forward(inputs: Tensor) -> object:
-            return module(inputs)
-
-        self._forward = runner.fused(forward)
+        self._forward = runner.fused(lambda inputs: module(inputs))
 
     @torch.no_grad()
     def run(self, forwards: int = 1) -> None:
@@ -71,16 +68,7 @@ class BareModel:
 
 
 def bare_forwards_per_second(runner: Runner, *, seconds: float = SECONDS, rounds: int = 3) -> float:
-    """Measure how many inputs per second the module of a runner takes by itself.
-
-    Args:
-        runner: Says which module, in which batch size, precision, layout and compilation.
-        seconds: As in :meth:`BareModel.forwards_per_second`.
-        rounds: Likewise.
-
-    Returns:
-        Inputs per second.
-    """
+    """Inputs per second that the module of a runner takes by itself; see :meth:`BareModel.forwards_per_second`."""
     return BareModel(runner).forwards_per_second(seconds=seconds, rounds=rounds)
 
 
@@ -93,3 +81,15 @@ def seconds_of(work: Callable[[], object], device: torch.device) -> float:
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     return time.perf_counter() - started
+
+
+def beside_bare(runner: Runner, warm_up: Callable[[], object], work: Callable[[], T]) -> tuple[T, float, float]:
+    """Time work beside the bare model: what it returns, its seconds, and forwards per second of the bare model.
+
+    The latter is the mean of just before and just after, since a machine that slows down troubles both.
+    """
+    model, results = BareModel(runner), list[T]()
+    before = model.forwards_per_second()  # also compiles
+    warm_up()
+    seconds = seconds_of(lambda: results.append(work()), runner.device)
+    return results[0], seconds, (before + model.forwards_per_second()) / 2

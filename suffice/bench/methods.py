@@ -28,30 +28,20 @@ SAME_WORK: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class MethodTiming:
-    """Speed of one method.
+    """Speed of one method, ours and the fastest peer's.
 
-    Attributes:
-        method: Its name.
-        precision: Of the model, ours.
-        images_per_second: Ours.
-        forwards: Inputs put through the model for each image.
-        backwards: Of these, with a backward pass.
-        efficiency: Forwards per second inside the method / of the bare model, for methods without gradients. A method
-            that leaves out tokens can exceed 1.
-        peer: The fastest package that has it too; None where there is none or it is not installed.
-        peer_images_per_second: Its speed on the same images.
-        speed_up: Ours / theirs.
+    Efficiency is that of forwards alone: None for methods with gradients. One that leaves out tokens can exceed 1.
     """
 
     method: str
-    precision: str
+    precision: str  # of our model
     images_per_second: float
-    forwards: float
-    backwards: float
-    efficiency: float | None
-    peer: str | None
-    peer_images_per_second: float | None
-    speed_up: float | None
+    forwards: float  # inputs put through the model for each image
+    backwards: float  # of these, with a backward pass
+    efficiency: float | None  # forwards per second inside the method / of the bare model
+    peer: str | None  # None where no package has it, or none is installed
+    peer_images_per_second: float | None  # on the same images
+    speed_up: float | None  # ours / theirs
 
 
 def benchmark_methods(
@@ -100,12 +90,13 @@ def benchmark_methods(
         done = calls * len(pixels)
         forwards = (runner.counters.forwards - before.forwards) / done
         own = len(pixels) / seconds
-        peer, theirs = None, None
         first = slice(0, peer_images or len(pixels))
         work = Work(net, net.normalize(pixels[first]), targets[first], batch_size, {**method.options, **chosen})
-        for package, call in peers(method.name, work).items():
-            speed = len(work.inputs) / _best(call, rounds, net.device)[1]
-            peer, theirs = (package, speed) if theirs is None or speed > theirs else (peer, theirs)
+        speeds = {
+            package: len(work.inputs) / _best(call, rounds, net.device)[1]
+            for package, call in peers(method.name, work).items()
+        }
+        theirs, peer = max(((speed, package) for package, speed in speeds.items()), default=(None, None))
         yield MethodTiming(
             method=method.name,
             precision=runner.variant(method.work).precision,

@@ -14,25 +14,27 @@ from suffice.attribution.methods.rise import RandomMasks
 from suffice.vision import Classifier
 
 Call = Callable[[], Any]
+# Names of their classes: in Captum; in TorchCAM and in pytorch-grad-cam.
+_CAPTUM = {
+    "gradient": "Saliency", "integrated-gradients": "IntegratedGradients", "smoothgrad": "NoiseTunnel",
+    "occlusion": "Occlusion",
+}  # fmt: skip
+_CAMS = {
+    "grad-cam": ("GradCAM", "GradCAM"),
+    "grad-cam++": ("GradCAMpp", "GradCAMPlusPlus"),
+    "score-cam": ("ScoreCAM", "ScoreCAM"),
+}
 
 
 @dataclass(frozen=True)
 class Work:
-    """What both sides do.
-
-    Attributes:
-        net: The classifier.
-        inputs: Normalized images, [N, 3, H, W].
-        targets: Classes to explain, [N] int64.
-        batch_size: Inputs per forward, where the peer has such an option.
-        options: Of the method.
-    """
+    """What both sides do."""
 
     net: Classifier
-    inputs: Tensor
-    targets: Tensor
-    batch_size: int
-    options: Mapping[str, Any]
+    inputs: Tensor  # normalized images, [N, 3, H, W]
+    targets: Tensor  # classes to explain, [N] int64
+    batch_size: int  # inputs per forward, where the peer has such an option
+    options: Mapping[str, Any]  # of the method
 
     @property
     def versions(self) -> int:
@@ -44,7 +46,7 @@ def peers(method: str, work: Work) -> dict[str, Call]:
     """Calls of the peers that have a method, by the name of the package; those not installed are left out."""
     found: dict[str, Call] = {}
     if method in _CAPTUM and find_spec("captum"):
-        found["captum"] = _CAPTUM[method](work)
+        found["captum"] = _captum(work, _CAPTUM[method])
     if method in _CAMS and work.net.anatomy.kind == "cnn":
         if find_spec("torchcam"):
             found["torchcam"] = _torchcam(work, _CAMS[method][0])
@@ -55,36 +57,25 @@ def peers(method: str, work: Work) -> dict[str, Call]:
     return found
 
 
-def _saliency(work: Work) -> Call:
+def _captum(work: Work, name: str) -> Call:
     import captum.attr as captum
 
+    targets, options, logits = work.targets, work.options, work.net.logits
     leaf = work.inputs.clone().requires_grad_()
-    return lambda: captum.Saliency(work.net.logits).attribute(leaf, work.targets)
-
-
-def _integrated_gradients(work: Work) -> Call:
-    import captum.attr as captum
-
-    leaf, algorithm = work.inputs.clone().requires_grad_(), captum.IntegratedGradients(work.net.logits)
-    how = {"n_steps": work.options["steps"], "internal_batch_size": max(work.batch_size, len(leaf))}
-    return lambda: algorithm.attribute(leaf, target=work.targets, **how)
-
-
-def _smoothgrad(work: Work) -> Call:
-    import captum.attr as captum
-
-    leaf, tunnel = work.inputs.clone().requires_grad_(), captum.NoiseTunnel(captum.Saliency(work.net.logits))
-    how = {"nt_samples": work.options["samples"], "nt_samples_batch_size": work.versions}
-    return lambda: tunnel.attribute(leaf, target=work.targets, stdevs=0.15, **how)
-
-
-def _occlusion(work: Work) -> Call:
-    import captum.attr as captum
-
-    window, stride = ((3, work.options[side], work.options[side]) for side in ("window", "stride"))
-    algorithm = captum.Occlusion(lambda x: work.net.scores(work.net.logits(x)))
-    how = {"target": work.targets, "perturbations_per_eval": work.versions}
-    return lambda: algorithm.attribute(work.inputs, window, stride, **how)
+    if name == "Saliency":
+        return lambda: captum.Saliency(logits).attribute(leaf, targets)
+    if name == "IntegratedGradients":
+        gradients = captum.IntegratedGradients(logits)
+        how = {"n_steps": options["steps"], "internal_batch_size": max(work.batch_size, len(leaf))}
+        return lambda: gradients.attribute(leaf, target=targets, **how)
+    if name == "NoiseTunnel":
+        tunnel = captum.NoiseTunnel(captum.Saliency(logits))
+        how = {"nt_samples": options["samples"], "nt_samples_batch_size": work.versions}
+        return lambda: tunnel.attribute(leaf, target=targets, stdevs=0.15, **how)
+    window, stride = ((3, options[side], options[side]) for side in ("window", "stride"))
+    occlusion = captum.Occlusion(lambda x: work.net.scores(logits(x)))
+    how = {"target": targets, "perturbations_per_eval": work.versions}
+    return lambda: occlusion.attribute(work.inputs, window, stride, **how)
 
 
 def _torchcam(work: Work, name: str) -> Call:
@@ -130,17 +121,3 @@ def _published_rise(work: Work) -> Call:
         return torch.stack(maps).view(-1, height, width)
 
     return loop
-
-
-_CAPTUM: Mapping[str, Callable[[Work], Call]] = {
-    "gradient": _saliency,
-    "integrated-gradients": _integrated_gradients,
-    "smoothgrad": _smoothgrad,
-    "occlusion": _occlusion,
-}
-# Names of their classes, in TorchCAM and in pytorch-grad-cam.
-_CAMS = {
-    "grad-cam": ("GradCAM", "GradCAM"),
-    "grad-cam++": ("GradCAMpp", "GradCAMPlusPlus"),
-    "score-cam": ("ScoreCAM", "ScoreCAM"),
-}

@@ -17,19 +17,12 @@ from suffice.vision import Classifier
 
 @dataclass(frozen=True)
 class ProbeTiming:
-    """Throughput of one kind of question.
+    """Throughput of one kind of question; medians of the rounds."""
 
-    Attributes:
-        questions: What kind.
-        bare: Forwards per second of the bare model, median of the rounds.
-        probe: Forwards per second inside the probe, median of the rounds.
-        efficiency: Median over rounds of probe / bare, each measured back to back.
-    """
-
-    questions: str
-    bare: float
-    probe: float
-    efficiency: float
+    questions: str  # what kind
+    bare: float  # forwards per second of the bare model
+    probe: float  # forwards per second inside the probe
+    efficiency: float  # probe / bare, each pair measured back to back
 
 
 def benchmark_probe(
@@ -45,8 +38,7 @@ def benchmark_probe(
 ) -> Iterator[ProbeTiming]:
     """Measure forwards per second, bare and inside the probe, with the same batch, precision and compile setting.
 
-    Each round times the bare model and then the probe over the same number of forwards, so that a machine that
-    slows down or is shared troubles both alike.
+    Each round times the one and then the other over as many forwards, so that a busy machine troubles both alike.
 
     Args:
         net: The classifier.
@@ -81,12 +73,8 @@ def benchmark_probe(
             seconds = seconds_of(lambda q=questions, i=index: probe.ask(i, q), net.device)  # type: ignore[misc]
             if number:
                 pairs.append((count / bare_seconds, (probe.counters.forwards - before) / seconds))
-        yield ProbeTiming(
-            kind,
-            statistics.median(b for b, _ in pairs),
-            statistics.median(p for _, p in pairs),
-            statistics.median(p / b for b, p in pairs),
-        )
+        columns = zip(*((b, p, p / b) for b, p in pairs), strict=True)
+        yield ProbeTiming(kind, *map(statistics.median, columns))
 
 
 def _rank_questions(images: int, count: int, size: tuple[int, int], generator: torch.Generator) -> RankMasks:

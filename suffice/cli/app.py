@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import suffice
-from suffice.cli import bench, demo, evidence, explain, models, predict, sanity, score, train
+from suffice.cli import bench, demo, evidence, explain, listing, predict, sanity, score, train
 from suffice.cli.output import stderr
 from suffice.errors import SufficeError
 
@@ -36,9 +36,9 @@ def _options(
 
 
 app.command("demo", epilog=demo.EXAMPLES)(demo.demo)
-app.command("models", epilog=models.EXAMPLES)(models.models_command)
+app.command("models", epilog=listing.MODELS_EXAMPLES)(listing.models)
 app.command("predict", epilog=predict.EXAMPLES)(predict.predict)
-app.command("methods", epilog=explain.METHODS_EXAMPLES)(explain.methods_command)
+app.command("methods", epilog=listing.METHODS_EXAMPLES)(listing.methods)
 app.command("explain", epilog=explain.EXAMPLES)(explain.explain)
 app.command("score", epilog=score.EXAMPLES)(score.score)
 app.command("sanity", epilog=sanity.EXAMPLES)(sanity.sanity)

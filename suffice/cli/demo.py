@@ -12,13 +12,10 @@ from suffice.cli import output
 if TYPE_CHECKING:
     from suffice.vision import Classifier
 
-EXAMPLES = """
-Examples:
-
-[green]suffice demo[/green]
-
-[green]suffice demo --full --out everything[/green]
-"""
+EXAMPLES = output.examples(
+    "suffice demo",
+    "suffice demo --full --out everything",
+)
 
 SHORT_IMAGES, FULL_IMAGES = 5, 100
 # Methods whose maps are drawn and measured, by network; the options make them short.

@@ -6,9 +6,8 @@ Commands import the rooms inside their functions, so that ``--help`` answers at 
 from __future__ import annotations
 
 import itertools
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -19,23 +18,10 @@ if TYPE_CHECKING:
     from suffice.attribution import Method
     from suffice.metrics import Entry
     from suffice.vision import Classifier, Images
+    from suffice.vision.stream import OnError
 
-
-class Precision(str, Enum):
-    """Precision of the model's arithmetic."""
-
-    fp32 = "fp32"
-    tf32 = "tf32"
-    bf16 = "bf16"
-    fp16 = "fp16"
-
-
-class Resize(str, Enum):
-    """Resize rule."""
-
-    crop = "crop"
-    squash = "squash"
-
+Precision = Literal["fp32", "tf32", "bf16", "fp16"]
+Resize = Literal["crop", "squash"]
 
 ModelName = Annotated[str, typer.Option("--model", "-m", help="Model, such as timm/deit_small_patch16_224.")]
 Checkpoint = Annotated[Path | None, typer.Option(help="Weights to use instead of the published ones.")]
@@ -65,13 +51,18 @@ def images_of(images: list[str], count: int | None = None) -> Images:
     return open_images(images[0] if len(images) == 1 else images)[:count]
 
 
+def on_error(images: Images) -> OnError:
+    """One image that cannot be read is an error; of several, it is skipped and named."""
+    return "raise" if len(images) == 1 else "skip"
+
+
 def load_model(
     name: str, checkpoint: Path | None, random_weights: bool, device: str | None, resize: Resize | None = None
 ) -> Classifier:
     """Load the classifier that the shared options name."""
     from suffice.vision import load
 
-    options: dict[str, Any] = {"resize": resize.value} if resize else {}
+    options: dict[str, Any] = {"resize": resize} if resize else {}
     return load(name, checkpoint=checkpoint, pretrained=not random_weights, device=device, **options)
 
 
@@ -89,10 +80,17 @@ def chosen_methods(named: str, option: list[str] | None) -> tuple[list[Method], 
     return chosen, options
 
 
+def note_left_out(methods: list[Method], net: Classifier) -> None:
+    """Say which methods do not fit a model."""
+    incompatible = [one.name for one in methods if one.incompatibility(net) is not None]
+    if incompatible:
+        output.note(f"Left out, as they do not fit {net.name}: {', '.join(incompatible)}.")
+
+
 def note_precision(precision: Precision, methods: list[Method]) -> None:
     """Say which methods run in fp32 though a lower precision is asked for."""
     in_fp32 = [one.name for one in methods if one.work == "relevance"]
-    if in_fp32 and precision is not Precision.fp32:
+    if in_fp32 and precision != "fp32":
         output.note(f"In fp32, as they propagate relevance: {', '.join(in_fp32)}.")
 
 

@@ -5,21 +5,30 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
+
+if TYPE_CHECKING:
+    from suffice.vision.stream import Skip
 
 stdout = Console(highlight=False)
 stderr = Console(stderr=True, highlight=False)
 
 
+def examples(*commands: str) -> str:
+    """The end of a command's help."""
+    return "\n\n".join(["Examples:", *(f"[green]{command}[/green]" for command in commands)])
+
+
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], right: Sequence[int] = ()) -> None:
-    """Print a table: drawn on a terminal, tab-separated lines when piped.
+    """Print a table: drawn on a terminal, tab-separated lines without the title when piped.
 
     Args:
-        title: Above the table; left out when piped.
+        title: Above the table.
         columns: Headings.
         rows: Cells, as many as columns.
         right: Columns to align right.
@@ -28,12 +37,18 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]
         for row in (columns, *rows):
             print(*row, sep="\t")
         return
-    table = Table(title=title, title_justify="left", title_style="bold", header_style="bold", box=None, pad_edge=False)
-    for number, column in enumerate(columns):
-        table.add_column(column, justify="right" if number in right else "left")
+    table = empty_table(title, columns, right)
     for row in rows:
         table.add_row(*map(str, row))
     stdout.print(table)
+
+
+def empty_table(title: str, columns: Sequence[str], right: Sequence[int] = ()) -> Table:
+    """A table to be filled with rows."""
+    table = Table(title=title, title_justify="left", title_style="bold", header_style="bold", box=None, pad_edge=False)
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="right" if number in right else "left")
+    return table
 
 
 def print_json(value: Any) -> None:
@@ -41,18 +56,22 @@ def print_json(value: Any) -> None:
     print(json.dumps(value, indent=2, ensure_ascii=False))
 
 
-def note(text: str) -> None:
+def note(*lines: str) -> None:
     """Say something beside the result, on standard error."""
-    stderr.print(text, markup=False, soft_wrap=True)
+    for line in lines:
+        stderr.print(line, markup=False, soft_wrap=True)
+
+
+def finish(skipped: Sequence[Skip], stopped: bool = False) -> None:
+    """Name the images that were skipped; exit with 130 if the user stopped the work, with 1 if any was skipped."""
+    note(*(f"Skipped {skip.name}: {skip.reason}" for skip in skipped))
+    if stopped or skipped:
+        raise typer.Exit(130 if stopped else 1)
 
 
 @contextlib.contextmanager
 def progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Show progress on the terminal with an estimate of the time left; nothing when standard error is piped.
-
-    Yields:
-        A function of (done, total) to be called now and then.
-    """
+    """Show progress with an estimate of the time left, unless standard error is piped; yields its (done, total)."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=stderr, transient=True, disable=not stderr.is_terminal) as bar:
         task = bar.add_task(what, total=None)

@@ -2,83 +2,53 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from suffice.cli import options as opt
 from suffice.cli import output
-from suffice.cli.options import (
-    AsJson,
-    Batch,
-    Checkpoint,
-    Device,
-    FirstImages,
-    ImageFiles,
-    MethodNames,
-    MethodOptions,
-    Precision,
-    RandomWeights,
-    Seed,
-    chosen_methods,
-    grid_entries,
-    images_of,
-    load_model,
-    note_precision,
-)
 
 if TYPE_CHECKING:
     from suffice.metrics.score_table import TableRow
 
-EXAMPLES = """
-Examples:
-
-[green]suffice score photos/ --model timm/deit_small_patch16_224 --method grad-cam,vit-cx,tis --out scores[/green]
-
-[green]suffice score list.csv --model torchvision/resnet50 --method grad-cam,rise --metric pointing-game[/green]
-
-[green]suffice score photos/ --model timm/vit_tiny_patch16_224 --method rollout,cgw1 --protocol rise[/green]
-
-[green]suffice score scenes:test[:100] --model zoo/deit,zoo/resnet --method all --metric ins-del,pointing-game[/green]
-
-[green]suffice score photos/ --model timm/vit_base_patch16_224 --method tis --protocol tis --metric ins-del
-  --grid tis.ratio=0.125,0.25,0.5 --grid tis.masks=256,1024 --precision fp16 --out tis[/green]
-"""
-
-
-class TargetClass(str, Enum):
-    """The class explained and asked about."""
-
-    label = "label"
-    predicted = "predicted"
+EXAMPLES = output.examples(
+    "suffice score photos/ --model timm/deit_small_patch16_224 --method grad-cam,vit-cx,tis --out scores",
+    "suffice score list.csv --model torchvision/resnet50 --method grad-cam,rise --metric pointing-game",
+    "suffice score photos/ --model timm/vit_tiny_patch16_224 --method rollout,cgw1 --protocol rise",
+    "suffice score scenes:test[:100] --model zoo/deit,zoo/resnet --method all --metric ins-del,pointing-game",
+    "suffice score photos/ --model timm/vit_base_patch16_224 --method tis --protocol tis --metric ins-del\n"
+    "  --grid tis.ratio=0.125,0.25,0.5 --grid tis.masks=256,1024 --precision fp16 --out tis",
+)
 
 
 def score(
-    images: ImageFiles,
+    images: opt.ImageFiles,
     model: Annotated[str, typer.Option("--model", "-m", help="Models, separated by commas.")],
-    method: MethodNames,
+    method: opt.MethodNames,
     metric: Annotated[str, typer.Option(help="Metrics, separated by commas; insertion/gray is a part of one.")] = (
         "insertion,deletion"
     ),
     protocol: Annotated[str, typer.Option(help="default, rise, igos, jiang, vit-cx, tis, eea or chefer.")] = "default",
     target_class: Annotated[
-        TargetClass | None, typer.Option(help="Explain the label or the predicted class; default: as the protocol.")
+        Literal["label", "predicted"] | None,
+        typer.Option(help="Explain the label or the predicted class; default: as the protocol."),
     ] = None,
-    option: MethodOptions = None,
+    option: opt.MethodOptions = None,
     grid: Annotated[
         list[str] | None, typer.Option(help="One line for each value: METHOD.NAME=VALUE,VALUE; several are crossed.")
     ] = None,
-    count: FirstImages = None,
+    count: opt.FirstImages = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the table as Markdown, LaTeX, CSV and Parquet.")] = None,
-    seed: Seed = 0,
-    checkpoint: Checkpoint = None,
-    random_weights: RandomWeights = False,
-    device: Device = None,
-    batch: Batch = None,
-    precision: Annotated[Precision, typer.Option(help="Of the model, for methods and metrics.")] = (Precision.fp32),
+    seed: opt.Seed = 0,
+    checkpoint: opt.Checkpoint = None,
+    random_weights: opt.RandomWeights = False,
+    device: opt.Device = None,
+    batch: opt.Batch = None,
+    precision: Annotated[opt.Precision, typer.Option(help="Of the model, for methods and metrics.")] = "fp32",
     compile: Annotated[bool, typer.Option("--compile", help="Compile the model where nothing looks inside.")] = False,
-    as_json: AsJson = False,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Explain images by several methods and measure the maps.
 
@@ -88,12 +58,16 @@ def score(
     """
     from suffice.metrics import ScoreTable, find_protocol, score_table
 
-    opened = images_of(images, count)
-    methods, options = chosen_methods(method, option)
-    entries = grid_entries(methods, options, grid)
-    note_precision(precision, methods)
-    nets = [load_model(name.strip(), checkpoint, random_weights, device) for name in model.split(",")]
+    opened = opt.images_of(images, count)
+    methods, options = opt.chosen_methods(method, option)
+    entries = opt.grid_entries(methods, options, grid)
+    opt.note_precision(precision, methods)
+    nets = [opt.load_model(name.strip(), checkpoint, random_weights, device) for name in model.split(",")]
     metrics = tuple(name.strip() for name in metric.split(","))
+    how: dict[str, Any] = {
+        "target_class": target_class, "seed": seed, "batch_size": batch or "auto", "precision": precision,
+        "compile": compile,
+    }  # fmt: skip
     rows: list[TableRow] = []
 
     def made() -> ScoreTable:
@@ -107,20 +81,7 @@ def score(
     stopped = False
     with output.progress("Scoring") as on_progress:
         try:
-            score_table(
-                nets,
-                opened,
-                entries,
-                metrics,
-                protocol,
-                target_class=None if target_class is None else target_class.value,
-                seed=seed,
-                batch_size=batch or "auto",
-                precision=precision.value,
-                compile=compile,
-                on_row=keep,
-                on_progress=on_progress,
-            )
+            score_table(nets, opened, entries, metrics, protocol, on_row=keep, on_progress=on_progress, **how)
         except KeyboardInterrupt:
             stopped = True
             if not rows:
@@ -140,12 +101,9 @@ def score(
     cells = list(table.cells(lambda text, rank: marks[rank].format(text)))
     title = f"{table.images} images, protocol {table.protocol}"
     output.print_table(title, table.headings, cells, right=range(2, len(table.headings)))
-    for note in table.notes():
-        output.note(note)
+    output.note(*table.notes())
     for net in nets:
-        incompatible = [m.name for m in methods if m.incompatibility(net) is not None]
-        if incompatible:
-            output.note(f"Left out, as they do not fit {net.name}: {', '.join(incompatible)}.")
+        opt.note_left_out(methods, net)
     if stopped:
         output.note("Stopped early: this is what was done.")
     if out is not None:

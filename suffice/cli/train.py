@@ -7,30 +7,26 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from suffice.cli import options as opt
 from suffice.cli import output
-from suffice.cli.options import AsJson, Device
 from suffice.errors import CheckpointError, OptionError
 
 if TYPE_CHECKING:
     import torch
+    from rich.table import Table
 
     from suffice.zoo.training import Progress, Teacher, Trained
 
-EXAMPLES = """
-Examples:
-
-[green]suffice train resnet --out trained[/green]
-
-[green]suffice train deit-distilled --teacher resnet --out trained[/green]
-
-[green]suffice train timm/resnet10t --data photos/train --validation photos/val --size 64 --epochs 30[/green]
-
-[green]suffice train resnet --permute-labels --images 2000 --steps 3000[/green]
-"""
+EXAMPLES = output.examples(
+    "suffice train resnet --out trained",
+    "suffice train deit-distilled --teacher resnet --out trained",
+    "suffice train timm/resnet10t --data photos/train --validation photos/val --size 64 --epochs 30",
+    "suffice train resnet --permute-labels --images 2000 --steps 3000",
+)
 
 PERMUTED_IMAGES = 2_000  # so few can be learned by heart in a minute
 SHOWN = 15  # rows on a terminal; more would not fit
@@ -59,19 +55,18 @@ def train(
     ] = None,
     seed: Annotated[int, typer.Option(help="Of weights, order and augmentation.")] = 0,
     permute_labels: Annotated[bool, typer.Option("--permute-labels", help="Shuffle the training labels.")] = False,
-    device: Device = None,
-    compile: Annotated[bool, typer.Option("--compile", help="Compile the model with torch.compile.")] = False,
+    device: opt.Device = None,
+    compile: opt.Compile = False,
     out: Annotated[Path, typer.Option(help="Folder for weights and checkpoints.")] = Path("trained"),
     checkpoint_every: Annotated[int, typer.Option(min=1, help="Steps between two checkpoints.")] = 500,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where the same command was stopped.")] = False,
-    as_json: AsJson = False,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Train a network and write its weights, with all facts about it, to OUT/NAME-seedN.safetensors.
 
     Ctrl-C saves the state; the same command with --resume goes on. --permute-labels shuffles the labels of the training
     images (by default of 2,000, which can be learned by heart), for the data randomization check of explanations.
     """
-    from suffice.vision.models import default_device
     from suffice.zoo.training import open_data, recipe_for, save_trained
     from suffice.zoo.training import train as train_network
     from suffice.zoo.training.networks import hints
@@ -86,7 +81,7 @@ def train(
         )
     if resume and not checkpoint.exists():
         raise CheckpointError(f"There is nothing to resume: {checkpoint} does not exist. Start without --resume.")
-    where = _device(device, default_device)
+    where = _device(device)
     learned_from = _teacher(teacher or ("resnet" if distilled and not permute_labels else "none"), out, seed, where)
     if permute_labels and images is None:
         images = PERMUTED_IMAGES
@@ -106,7 +101,8 @@ def train(
             )  # fmt: skip
     except KeyboardInterrupt:
         if checkpoint.exists():
-            output.note(f"Stopped; the state is in {checkpoint}. Go on with:\n  {_command_to_resume()}")
+            again = shlex.join(["suffice", *(a for a in sys.argv[1:] if a != "--resume"), "--resume"])
+            output.note(f"Stopped; the state is in {checkpoint}. Go on with:\n  {again}")
         raise typer.Exit(130) from None
     save_trained(trained, weights)
     with contextlib.suppress(OSError):  # only tidying: the weights are safe
@@ -125,11 +121,9 @@ def train(
 
 
 def _print(trained: Trained, weights: Path) -> None:
-    test = [] if trained.test_accuracy is None else [("test accuracy", f"{trained.test_accuracy:.2%}")]
+    accuracies = {part: getattr(trained, f"{part}_accuracy") for part in ("test", "validation", "training")}
     rows = [
-        *test,
-        ("validation accuracy", f"{trained.validation_accuracy:.2%}"),
-        ("training accuracy", f"{trained.training_accuracy:.2%}"),
+        *((f"{part} accuracy", f"{share:.2%}") for part, share in accuracies.items() if share is not None),
         ("parameters", f"{trained.parameters:,}"),
         ("seconds", f"{trained.seconds:.1f}"),
         ("weights", weights),
@@ -137,11 +131,13 @@ def _print(trained: Trained, weights: Path) -> None:
     output.print_table(f"{trained.name} on {trained.data}", ("quantity", "value"), rows)
 
 
-def _device(asked: str | None, default: Callable[[], torch.device]) -> torch.device:
+def _device(asked: str | None) -> torch.device:
     import torch
 
+    from suffice.vision.models import default_device
+
     if asked is None:
-        return default()
+        return default_device()
     try:
         return torch.empty(0, device=asked).device
     except (RuntimeError, AssertionError) as error:
@@ -156,22 +152,14 @@ def _teacher(asked: str, out: Path, seed: int, device: torch.device) -> Teacher 
 
     if asked == "none":
         return None
-    path = Path(asked) if asked.endswith(".safetensors") else weights_path(out, asked, seed)
+    is_file = asked.endswith(".safetensors")
+    path = Path(asked) if is_file else weights_path(out, asked, seed)
     if not path.is_file():
-        how = (
-            ""
-            if asked.endswith(".safetensors")
-            else f" Train it first: suffice train {asked} --seed {seed} --out {out}."
-        )
+        how = "" if is_file else f" Train it first: suffice train {asked} --seed {seed} --out {out}."
         raise OptionError(
             f"The teacher's weights {path} do not exist.{how} Or give --teacher FILE.safetensors, or --teacher none."
         )
     return load_teacher(path, device)
-
-
-def _command_to_resume() -> str:
-    arguments = [a for a in sys.argv[1:] if a != "--resume"]
-    return shlex.join(["suffice", *arguments, "--resume"])
 
 
 def _cells(row: Progress) -> tuple[str, ...]:
@@ -184,7 +172,6 @@ def _cells(row: Progress) -> tuple[str, ...]:
 def _live_table(title: str) -> Iterator[Callable[[Progress], None]]:
     """Show a run on standard error: a table that grows on a terminal, one line per row when piped."""
     from rich.live import Live
-    from rich.table import Table
 
     if not output.stderr.is_terminal:
         print(*COLUMNS, sep="\t", file=sys.stderr)
@@ -197,10 +184,8 @@ def _live_table(title: str) -> Iterator[Callable[[Progress], None]]:
         return
     rows: list[Progress] = []
 
-    def drawn(current: Progress | None = None) -> Any:
-        table = Table(title=title, title_justify="left", title_style="bold", header_style="bold", box=None)
-        for column in COLUMNS:
-            table.add_column(column, justify="right")
+    def drawn(current: Progress | None = None) -> Table:
+        table = output.empty_table(title, COLUMNS, right=range(len(COLUMNS)))
         for row in rows[-SHOWN:]:
             table.add_row(*_cells(row))
         if current is not None:

@@ -1,0 +1,76 @@
+"""``suffice models`` and ``suffice methods``: what can be loaded, and how it can be explained."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from suffice.cli import options as opt
+from suffice.cli import output
+
+MODELS_EXAMPLES = output.examples(
+    "suffice models[/green]  (the sources)[green]",
+    'suffice models "timm/*deit*"',
+    'suffice models "torchvision/*" --json',
+)
+METHODS_EXAMPLES = output.examples("suffice methods", "suffice methods --model timm/swin_tiny_patch4_window7_224")
+
+
+def models(
+    pattern: Annotated[str | None, typer.Argument(help="Shell-style pattern, such as 'timm/*swin*'.")] = None,
+    as_json: opt.AsJson = False,
+) -> None:
+    """List the models that can be loaded, with their family."""
+    from suffice.vision.models import model_entries, sources
+
+    if pattern is None and not as_json:
+        counts = [(f"{p}/…", len(list(s.entries())), s.about) for p, s in sources().items()]
+        output.print_table("Sources of models", ("name", "models", "what"), counts, right=(1,))
+        output.note("List them with a pattern, such as: suffice models 'timm/*deit*'")
+        return
+    found = model_entries(pattern or "*")
+    if as_json:
+        output.print_json(
+            [{"name": m.name, "family": m.family, "pretrained": m.pretrained, **dict(m.facts)} for m in found]
+        )
+        return
+    facts = list(dict.fromkeys(key for m in found for key, _ in m.facts))
+    rows = [
+        (m.name, m.family or "–", "yes" if m.pretrained else "no", *(dict(m.facts).get(key, "") for key in facts))
+        for m in found
+    ]
+    right = range(3, 3 + len(facts))
+    output.print_table(f"{len(found)} models", ("name", "family", "weights", *facts), rows, right=right)
+    if not found:
+        output.note(f"No model matches {pattern!r}. Patterns match the whole name; try '*{pattern}*'.")
+        raise typer.Exit(1)
+
+
+def methods(
+    model: Annotated[str | None, typer.Option("--model", "-m", help="Say which fit this model.")] = None,
+    as_json: opt.AsJson = False,
+) -> None:
+    """List attribution methods: what they do, what they need of a model, and their options."""
+    from suffice.attribution import all_methods
+
+    net = None if model is None else opt.load_model(model, None, True, "cpu")
+    known = all_methods().values()
+    misfits = {} if net is None else {m.name: m.incompatibility(net) for m in known}
+    if as_json:
+        listed = [
+            {
+                "name": m.name, "about": m.about, "needs": m.needs, "options": dict(m.options), "aliases": m.aliases,
+                "reference": m.reference, **({} if net is None else {"incompatibility": misfits[m.name]}),
+            }
+            for m in known
+        ]  # fmt: skip
+        output.print_json(listed)
+        return
+    columns = ["method", *(["fits"] if misfits else []), "what it shows", "needs", "options"]
+    rows = []
+    for m in known:
+        fits = [f"no: {misfits[m.name]}" if misfits[m.name] else "yes"] if misfits else []
+        options = ", ".join(f"{name}={value}" for name, value in m.options.items())
+        rows.append([m.name, *fits, m.about, ", ".join(m.needs) or "nothing", options])
+    output.print_table("", columns, rows)
