@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -105,14 +106,16 @@ def from_cam(algorithm: type, *, layer: str | None = None, **options: Any) -> Me
         anatomy = batch.net.anatomy
         name = layer or anatomy.target_layer
         targets = [_Chosen(t) for t in batch.targets.tolist()]
-        with torch.enable_grad():
+        with torch.enable_grad(), _gradients_kept(batch.net.module):
             made = algorithm(
                 model=batch.net.module,
                 target_layers=[batch.net.module.get_submodule(name)],
                 reshape_transform=lambda activation: anatomy.maps(name, activation),
             )
+            # The parameters are frozen, so that the graph begins at the inputs.
+            inputs = batch.inputs.detach().clone().requires_grad_()
             with made as cam:
-                found = cam(input_tensor=batch.inputs.detach().clone(), targets=targets, **options)
+                found = cam(input_tensor=inputs, targets=targets, **options)
         return torch.as_tensor(np.asarray(found)).to(batch.pixels.device)
 
     name = f"cam.{getattr(algorithm, '__name__', 'algorithm')}"
@@ -152,6 +155,19 @@ def as_explain_func(
         return explain(batch, chosen, **options).cpu().numpy()
 
     return explain_func
+
+
+@contextmanager
+def _gradients_kept(module: torch.nn.Module) -> Iterator[None]:
+    """Within it the parameters have no gradients, and others may clear them; afterwards they are as before."""
+    before = [(parameter, parameter.grad) for parameter in module.parameters()]
+    try:
+        for parameter, _ in before:
+            parameter.grad = None
+        yield
+    finally:
+        for parameter, gradient in before:
+            parameter.grad = gradient
 
 
 def _bounds(attribute: Callable[..., Any], batch: Batch) -> dict[str, int]:
