@@ -44,7 +44,7 @@ class FakeCAM:
         outputs = self.model(input_tensor)
         picked = [target(output) for target, output in zip(targets, outputs, strict=True)]
         scale = torch.stack(picked)[:, None, None]
-        return (self.reshape(self.seen).mean(dim=1) * scale).detach().numpy()
+        return (self.reshape(self.seen).mean(dim=1) * scale).detach().cpu().numpy()
 
 
 def test_cams_of_pytorch_grad_cam_get_layer_layout_and_targets():
