@@ -66,7 +66,7 @@ def evidence(
     from suffice.evidence import EvidenceStream
     from suffice.evidence import preset as named_settings
     from suffice.evidence.statistics import summarize
-    from suffice.evidence.writer import TableWriter
+    from suffice.evidence.storage import TableWriter
     from suffice.perturb import Runner
     from suffice.report import draw_evidence
 

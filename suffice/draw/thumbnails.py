@@ -118,6 +118,11 @@ class Thumbnails:
         self.prefix = "s" + sha256("\n".join([key, *self._images.values()]).encode()).hexdigest()[:8]
         self._clips: dict[str, str] = {}
 
+    @property
+    def has_rest(self) -> bool:
+        """Whether something else shows where cells are hidden."""
+        return "rest" in self._images
+
     def definitions(self) -> str:
         """What thumbnails refer to; complete once all of them are drawn."""
         size = {"width": self.side, "height": self.side * self.aspect, "preserveAspectRatio": "none"}

@@ -14,13 +14,7 @@ TIE = 1e-5
 
 
 class Beam:
-    """The sets that each image's search goes on from.
-
-    Args:
-        grid: The grid.
-        settings: The choices.
-        slots: How many images are searched at once; an image is known by its slot.
-        device: Where the arrays live.
+    """The sets that each image's search goes on from; an image is known by its slot.
 
     Attributes:
         sets: The beam; columns ``slot`` and ``region``.
@@ -52,15 +46,7 @@ class Beam:
         return candidates
 
     def advance(self, ratio: Tensor, suffices: Tensor) -> Rows:
-        """Take the answers: keep the best that do not suffice, hand out those that do.
-
-        Args:
-            ratio: Of each question, [K].
-            suffices: Whether it is enough, bool [K].
-
-        Returns:
-            The sets that suffice, best first within each image.
-        """
+        """Take the answers [K]: keep the best that do not suffice, hand out those that do, best first in each image."""
         order = best_first(self._asked.slot, ratio, self._asked.region)
         scored, suffices = self._asked[order], suffices[order]
         width = self.settings.width
@@ -79,10 +65,6 @@ class Beam:
         """Forget the sets of images whose search is over, bool [slots]."""
         self.sets = self.sets[~gone[self.sets.slot]]
 
-    def sizes(self, slots: int) -> Tensor:
-        """How many sets each image has in the beam, [slots]."""
-        return torch.bincount(self.sets.slot, minlength=slots)
-
     def _salient(self, sets: Rows) -> Tensor:
         """For each set the candidates: its most salient cells that it does not have yet, bool [K, cells]."""
         order = self.order[sets.slot]
@@ -98,18 +80,10 @@ def no_sets(grid: Grid, device: torch.device, **dtypes: torch.dtype) -> Rows:
 
 
 def best_first(slot: Tensor, ratio: Tensor, region: Tensor) -> Tensor:
-    """The order of candidates: by image, then by ratio, highest first, then by region.
+    """The order [K] of candidates: by image, then by ratio, highest first, then by region.
 
     Candidates that are equally good often differ in the last bits of their float32 ratios, by the batch that each
     happened to be in. So neighbors in the order whose ratios are nearly equal are ties, and ties go by the region.
-
-    Args:
-        slot: [K] int64.
-        ratio: [K].
-        region: [K] or [K, words].
-
-    Returns:
-        Positions [K].
     """
     order = lexsort(slot, -ratio)
     sorted_ratio = ratio[order]

@@ -8,7 +8,7 @@ equal sets are one node, so that the graph is the directed acyclic graph that it
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import isnan
 from pathlib import Path
@@ -17,16 +17,13 @@ from typing import TYPE_CHECKING
 from suffice.draw import show
 from suffice.draw.words import percent
 from suffice.errors import OptionError
-from suffice.evidence.finding import MSE
 from suffice.evidence.graph_drawing import to_svg
 from suffice.evidence.graph_export import from_json, to_dot, to_json, to_networkx
 
 if TYPE_CHECKING:
-    from suffice.evidence.result import Evidence
+    from suffice.evidence.result import MSE, Evidence
 
 Cells = tuple[int, ...]
-
-SMALL_DROP, LARGE_DROP = 0.2, 0.6
 
 
 @dataclass(frozen=True)
@@ -77,7 +74,7 @@ class Edge:
     @property
     def strength(self) -> int:
         """How much the loss of the cell hurt: 0, 1 or 2 for a drop below 0.2, below 0.6, and from there on."""
-        return int(self.drop >= SMALL_DROP) + int(self.drop >= LARGE_DROP)
+        return int(self.drop >= 0.2) + int(self.drop >= 0.6)
 
 
 @dataclass(frozen=True)
@@ -127,14 +124,7 @@ class Graph:
     to_networkx = to_networkx
 
     def save(self, path: str | Path) -> Path:
-        """Write the graph as a picture (``.svg``), for Graphviz (``.dot``) or as JSON (``.json``).
-
-        Args:
-            path: Its suffix says which.
-
-        Returns:
-            The same path.
-        """
+        """Write the graph as a picture (``.svg``), for Graphviz (``.dot``) or as JSON (``.json``), by the suffix."""
         file = Path(path)
         writers = {".svg": self.to_svg, ".dot": self.to_dot, ".json": self.to_json}
         if file.suffix not in writers:
@@ -176,12 +166,6 @@ def build_graph(
         merge: Whether equal regions are one node. False gives the forest of the original implementation, with a node
             of its own for every way to reach a region.
 
-    Returns:
-        The graph.
-
-    Raises:
-        OptionError: A number that cannot be.
-
     Example:
         >>> from suffice import find_evidence
         >>> from suffice.testing import AnyOf
@@ -197,31 +181,25 @@ def build_graph(
         if value is not None and value < 1:
             raise OptionError(f"{name}={value}; it must be 1 or more.")
     family = evidence.mses if roots is None or overlap is None else evidence.diverse(overlap)
-    growth = _Growth(evidence, expand_at, children, max_nodes, merge)
-    growth.plant(family[:roots])
+    growth = _Growth(evidence, family[:roots], expand_at, children, max_nodes, merge)
     edges = tuple(sorted(growth.edges, key=lambda edge: (edge.parent, edge.child)))
     return Graph(evidence, tuple(growth.nodes), edges, tuple(growth.roots), growth.hidden(), expand_at, children, merge)
 
 
 class _Growth:
-    """A graph while it grows."""
+    """A graph that grows from some MSEs until nothing is left to follow, or no room."""
 
-    def __init__(self, evidence: Evidence, expand_at: float, children: int, max_nodes: int, merge: bool) -> None:
+    def __init__(
+        self, evidence: Evidence, roots: Sequence[MSE], expand_at: float, children: int, max_nodes: int, merge: bool
+    ) -> None:
         self.confidence = evidence.confidence
         self.ratios = dict(zip(evidence.grid.to_cells(evidence.regions), evidence.ratios.tolist(), strict=True))
         self.mses = {mse.cells: number for number, mse in enumerate(evidence.mses)}
         self.expand_at, self.children, self.max_nodes, self.merge = expand_at, children, max_nodes, merge
         self.nodes: list[Node] = []
         self.edges: list[Edge] = []
-        self.roots: list[int] = []
         self.known: dict[Cells, int] = {}
-
-    def plant(self, roots: Iterable[MSE]) -> None:
-        """Begin at these MSEs and grow until nothing is left to follow, or no room."""
-        for mse in roots:
-            if len(self.nodes) < self.max_nodes:
-                self.roots.append(self._add(mse.cells, mse.ratio))
-        wave = list(self.roots)
+        wave = self.roots = [self._add(mse.cells, mse.ratio) for mse in roots[:max_nodes]]
         while wave:
             wave = self._step(wave)
 
@@ -229,12 +207,9 @@ class _Growth:
         """Number of cells → evaluated regions below a root that are not drawn."""
         drawn = {node.cells for node in self.nodes}
         tops = [frozenset(self.nodes[root].cells) for root in self.roots]
-        left_out = (
-            len(cells)
-            for cells in self.ratios
-            if cells and cells not in drawn and any(top.issuperset(cells) for top in tops)
-        )
-        return dict(sorted(Counter(left_out).items(), reverse=True))
+        left_out = (cells for cells in self.ratios if cells and cells not in drawn)
+        sizes = Counter(len(cells) for cells in left_out if any(top.issuperset(cells) for top in tops))
+        return dict(sorted(sizes.items(), reverse=True))
 
     def _step(self, wave: list[int]) -> list[int]:
         """Give every node of a wave its children; returns the nodes that are new."""
@@ -244,12 +219,9 @@ class _Growth:
             node = self.nodes[parent]
             if not node.ratio > self.expand_at or len(node.cells) < 2:
                 continue
-            evaluated = [
-                (_sinking(self.ratios[rest]), cell)
-                for cell in node.cells
-                if (rest := _without(node.cells, cell)) in self.ratios
-            ]
-            kept = sorted(evaluated)[: self.children]
+            below = {cell: self.ratios.get(_without(node.cells, cell)) for cell in node.cells}
+            evaluated = sorted((_sinking(ratio), cell) for cell, ratio in below.items() if ratio is not None)
+            kept = evaluated[: self.children]
             offers += [(falling, parent, cell) for falling, cell in kept]
             missing[parent] = len(evaluated) - len(kept)
             self.nodes[parent] = replace(node, unevaluated_children=len(node.cells) - len(evaluated))
@@ -264,8 +236,7 @@ class _Growth:
                     continue
                 child = self._add(rest, self.ratios[rest])
                 new.append(child)
-            drop = self.nodes[parent].ratio - self.nodes[child].ratio
-            self.edges.append(Edge(parent, child, cell, drop))
+            self.edges.append(Edge(parent, child, cell, self.nodes[parent].ratio - self.nodes[child].ratio))
         for parent, count in missing.items():
             self.nodes[parent] = replace(self.nodes[parent], hidden_children=count)
         return new

@@ -1,27 +1,36 @@
-"""The structured attention graph as a standalone SVG picture: regions as thumbnails, one row a size."""
+"""The structured attention graph as a standalone SVG picture: regions as thumbnails, one row a size.
+
+Above them is what the picture is about and how to read it, below them how it was made.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
+from math import ceil
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from suffice.draw.layers import lay_out
-from suffice.draw.palettes import EMPTY, FAINT, HAIRLINE, QUIET, ramp_color
+from suffice.draw.palettes import EMPTY, FAINT, HAIRLINE, INK, MARK, QUIET, RAMP, ramp_color
 from suffice.draw.pictures import Drawable, as_image
 from suffice.draw.svg import document, escaped, number, tag, text
 from suffice.draw.thumbnails import Hide, Thumbnails, hidden_picture
-from suffice.draw.words import counted, grouped, percent
+from suffice.draw.words import counted, grouped, percent, shortened, wrap
 from suffice.errors import OptionError
-from suffice.evidence.graph_frame import MARGIN, MARKED_WIDTHS, footer, header
 
 if TYPE_CHECKING:
     from suffice.evidence.graph import Edge, Graph, Node
 
+MARGIN, GAP = 32.0, 34.0
+PHOTO, AXIS, LEGEND = 176.0, 22.0, 214.0
+LINE = 880.0  # longer lines are hard to read
+FORMULA_SIZE, FORMULA_STEP, FORMULA_LINES = 13.0, 19.5, 6
 LABELS = 92.0  # width of the names of rows
 NARROWEST, WIDTH = 960.0, 1240.0
 ROOM = (50.0, 132.0)  # least and most for a node
 BADGE, BELOW, BETWEEN = 17.0, 38.0, 44.0
 EDGE_WIDTHS = (0.9, 1.6, 2.6)
+MARKED_WIDTHS = (1.1, 2.0, 3.2)  # of the line around a cell just removed, by how much that hurt
 
 
 def to_svg(
@@ -58,14 +67,14 @@ def to_svg(
         baseline = graph.evidence.settings.baseline
     rest = None if photo is None else hidden_picture(photo, baseline, hide)
     thumbs = Thumbnails(graph.evidence.grid.side, photo, rest, key=graph.to_json())
-    return _Page(graph, thumbs, baseline_shown=rest is not None).draw()
+    return _Page(graph, thumbs).draw()
 
 
 class _Page:
     """One picture, from top to bottom."""
 
-    def __init__(self, graph: Graph, thumbs: Thumbnails, baseline_shown: bool) -> None:
-        self.graph, self.thumbs, self.baseline_shown = graph, thumbs, baseline_shown
+    def __init__(self, graph: Graph, thumbs: Thumbnails) -> None:
+        self.graph, self.thumbs = graph, thumbs
         around = 2 * MARGIN + LABELS
         # A little more than the fullest row needs, so that the trees of different roots can stand apart.
         spare = 0.5 * max(len(graph.roots) - 1, 0)
@@ -76,18 +85,51 @@ class _Page:
         self.boxes: dict[int, _Box] = {}
 
     def draw(self) -> str:
-        head, bottom = header(self.graph, self.thumbs, self.width)
+        head, bottom = self._header()
         body, bottom = self._body(bottom + 30)
-        foot, bottom = footer(self.graph, self.baseline_shown, self.width, bottom + 24)
-        about = f"Structured attention graph of {self.graph.title}"
-        formula = self.graph.evidence.formula()
+        foot, bottom = self._footer(bottom + 24)
+        about, formula = f"Structured attention graph of {self.graph.title}", self.graph.evidence.formula()
         defs = self.thumbs.definitions()
         return document(self.width, bottom + 22, head, body, foot, title=about, description=formula, definitions=defs)
 
+    def _header(self) -> tuple[str, float]:
+        """Photo, title, formula and legend; returns markup and where it ends."""
+        thumbs = self.thumbs
+        photo_width = PHOTO / max(thumbs.aspect, 1.0)
+        left = MARGIN + AXIS + photo_width + GAP
+        title, below = _title(self.graph, left, MARGIN, min(self.width - left - GAP - LEGEND - MARGIN, LINE))
+        photo = _photo(thumbs, MARGIN + AXIS, MARGIN + AXIS, photo_width)
+        legend = _legend(self.graph, thumbs.prefix, self.width - MARGIN - LEGEND, MARGIN)
+        return photo + title + legend, max(below, MARGIN + AXIS + photo_width * thumbs.aspect, MARGIN + 186)
+
+    def _footer(self, top: float) -> tuple[str, float]:
+        """Settings in small type; returns markup and where it ends."""
+        evidence, side = self.graph.evidence, self.graph.evidence.grid.side
+        chosen = evidence.settings.to_dict()
+        facts = [
+            f"grid {side} × {side}",
+            f"enough at a ratio {'>' if chosen['strict'] else '≥'} {percent(chosen['threshold'])}",
+            f"baseline {chosen['baseline']}, alone {percent(evidence.baseline_confidence)} confidence",
+            "hidden cells show the baseline" if self.thumbs.has_rest else "",
+            "soft cells" if chosen["cells"] == "soft" else "",
+            f"followed above {percent(self.graph.expand_at)}, best {self.graph.children} below each",
+            "" if self.graph.merge else "equal regions drawn apart",
+            f"{counted(evidence.questions, 'masked image')} asked",
+            "evaluation below the MSEs ended by its budget" if evidence.truncated else "",
+        ]
+        facts = [fact for fact in facts if fact]
+        lines = wrap([fact + "  ·" for fact in facts], 10.5, self.width - 2 * MARGIN)
+        parts = [self._rule(top)]
+        for step, line in enumerate(lines):
+            parts.append(text(MARGIN, top + 20 + 15 * step, "  ·  ".join(facts[i] for i in line), 10.5, FAINT))
+        return "".join(parts), top + 20 + 15 * (len(lines) - 1)
+
+    def _rule(self, y: float) -> str:
+        return tag("path", d=f"M{number(MARGIN)} {number(y)}H{number(self.width - MARGIN)}", stroke=HAIRLINE)
+
     def _body(self, top: float) -> tuple[str, float]:
         """Rows, edges, nodes; returns markup and where it ends."""
-        rule = tag("path", d=f"M{number(MARGIN)} {number(top)}H{number(self.width - MARGIN)}", stroke=HAIRLINE)
-        parts, y = [rule], top + 20
+        parts, y = [self._rule(top)], top + 20
         center = MARGIN + LABELS + (self.width - 2 * MARGIN - LABELS) / 2
         if notice := _notice(self.graph):
             headline, *details = notice
@@ -111,11 +153,9 @@ class _Page:
         removed: defaultdict[int, dict[int, float]] = defaultdict(dict)
         for edge in self.graph.edges:
             removed[edge.child][edge.removed] = MARKED_WIDTHS[edge.strength]
-        parts += [self._edge(edge) for edge in self.graph.edges]
-        parts += labels
+        parts += [*(self._edge(edge) for edge in self.graph.edges), *labels]
         parts += [self._node(node, removed[node.id]) for node in self.graph.nodes]
-        undrawn = {size: count for size, count in self.graph.hidden.items() if size not in sizes}
-        if undrawn:
+        if undrawn := {size: count for size, count in self.graph.hidden.items() if size not in sizes}:
             y += 24
             detail = ", ".join(f"{grouped(count)} of {counted(size, 'cell')}" for size, count in undrawn.items())
             parts.append(text(MARGIN, y, f"+{grouped(sum(undrawn.values()))} more", 12, font_weight=600))
@@ -125,11 +165,8 @@ class _Page:
     def _label(self, size: int, middle: float) -> str:
         """The name of a row, and how much of it is left out."""
         more = self.graph.hidden.get(size, 0)
-        name = counted(size, "cell")
-        parts = [text(MARGIN, middle + (-2 if more else 4), name, 12, font_weight=600)]
-        if more:
-            parts.append(text(MARGIN, middle + 13, f"+{grouped(more)} more", 10.5, FAINT))
-        return "".join(parts)
+        name = text(MARGIN, middle + (-2 if more else 4), counted(size, "cell"), 12, font_weight=600)
+        return name + (text(MARGIN, middle + 13, f"+{grouped(more)} more", 10.5, FAINT) if more else "")
 
     def _node(self, node: Node, removed: dict[int, float]) -> str:
         x, top, width, height = self.boxes[node.id]
@@ -190,11 +227,102 @@ def _notice(graph: Graph) -> list[str]:
     if not graph.nodes:
         if evidence.stopped == "no confidence":
             return ["Nothing to explain", "The model has no confidence in this class on the whole image."]
-        size = counted(evidence.levels, "cell")
         kept = percent(evidence.settings.threshold)
-        reached = f"No region of up to {size} that the search looked at"
+        reached = f"No region of up to {counted(evidence.levels, 'cell')} that the search looked at"
         return ["No sufficient explanation found", f"{reached} keeps {kept} of the confidence."]
     if any(not graph.nodes[root].cells for root in graph.roots):
         kept = percent(graph.nodes[graph.roots[0]].ratio)
         return ["Nothing is needed", f"With every cell hidden, the model keeps {kept} of its confidence."]
     return []
+
+
+def _photo(thumbs: Thumbnails, x: float, y: float, width: float) -> str:
+    """The whole picture, with the numbers of the cells along its sides: P17 is row 14, column 3."""
+    side = thumbs.side
+    step, down = width / side, width / side * thumbs.aspect
+    size = min(8.5, max(step * 0.62, 6.5))
+    # On fine grids only every second or third line has its number, so that they do not touch.
+    columns = [
+        text(x + step * (i + 0.5), y - 6, f"+{i}" if i else "0", size, FAINT, text_anchor="middle")
+        for i in range(0, side, ceil(2.2 * size / step))
+    ]
+    rows = [
+        text(x - 6, y + down * (i + 0.5) + size * 0.36, str(i * side), size, FAINT, text_anchor="end")
+        for i in range(0, side, ceil(1.2 * size / down))
+    ]
+    return thumbs.region(x, y, width, tuple(range(side**2))) + "".join(columns + rows)
+
+
+def _title(graph: Graph, x: float, top: float, room: float) -> tuple[str, float]:
+    """Class, image, confidence; then the formula, with the terms that are drawn in ink and the others gray."""
+    evidence = graph.evidence
+    found, drawn = len(evidence.mses), len(evidence.mses) - graph.hidden_mses
+    summary = counted(found, "minimal sufficient explanation") if found else "no minimal sufficient explanation"
+    if drawn < found:
+        summary += f", {grouped(drawn)} drawn"
+    parts = [
+        text(x, top + 18, shortened(evidence.label, 21, room), 21, font_weight=600),
+        text(x, top + 39, f"{percent(evidence.confidence)} confidence on the whole image", 12.5, QUIET),
+        text(x, top + 57, shortened(evidence.name, 12.5, room), 12.5, QUIET),
+        text(x, top + 90, summary, 12.5, font_weight=600),
+    ]
+    y = top + 112
+    shown = {node.mse for node in graph.nodes if node.mse is not None}
+    for line in _formula_lines(evidence.formula().split(" ∨ "), room):
+        runs = [tag("tspan", escaped(word + " "), fill=INK if term in shown else FAINT) for word, term in line]
+        parts.append(tag("text", *runs, x=x, y=y, font_size=FORMULA_SIZE))
+        y += FORMULA_STEP
+    return "".join(parts), y - FORMULA_STEP + 6
+
+
+def _formula_lines(terms: Sequence[str], room: float) -> list[list[tuple[str, int]]]:
+    """Break a formula into lines of (word, number of its term); terms that do not fit are counted (term -1)."""
+    for count in range(len(terms), 0, -1):
+        tagged: list[tuple[str, int]] = []
+        for index, term in enumerate(terms[:count]):
+            # An operator stays with what follows it, and neither end of a term stands alone.
+            first, *others = term.split(" ∧ ")
+            pieces = [("∨\u00a0" if index else "") + first, *(f"∧\u00a0{other}" for other in others)]
+            if len(pieces) > 3:
+                pieces = ["\u00a0".join(pieces[:2]), *pieces[2:-2], "\u00a0".join(pieces[-2:])]
+            tagged += [(piece, index) for piece in pieces]
+        if count < len(terms):
+            tagged.append((f"∨\u00a0{grouped(len(terms) - count)}\u00a0more", -1))
+        lines = wrap([word for word, _ in tagged], FORMULA_SIZE, room)
+        if len(lines) <= FORMULA_LINES or count == 1:
+            return [[tagged[index] for index in line] for line in lines]
+    return []
+
+
+def _legend(graph: Graph, prefix: str, x: float, top: float) -> str:
+    """How to read colors, frames and outlines."""
+    bar, high = LEGEND, 8.0
+    side, threshold, expand_at = graph.evidence.grid.side, graph.evidence.settings.threshold, graph.expand_at
+    parts = [text(x, top + 10, "confidence kept (ratio)", 10.5, QUIET)]
+    stops = [tag("stop", offset=i / (len(RAMP) - 1), stop_color=shade) for i, shade in enumerate(RAMP)]
+    parts.append(tag("linearGradient", *stops, id=f"{prefix}-ramp"))
+    parts.append(tag("rect", x=x, y=top + 18, width=bar, height=high, rx=2, fill=f"url(#{prefix}-ramp)"))
+    for ratio, anchor in ((0.0, "start"), (expand_at, "middle"), (threshold, "middle")):
+        at = x + bar * ratio
+        parts.append(tag("path", d=f"M{number(at)} {number(top + 18)}v{number(high + 4)}", stroke=QUIET))
+        parts.append(text(at, top + 41, percent(ratio), 9.5, QUIET, text_anchor=anchor))
+    parts.append(text(x + bar * expand_at, top + 53, "followed above", 9.5, FAINT, text_anchor="middle"))
+    parts.append(text(x + bar * threshold, top + 53, "enough", 9.5, FAINT, text_anchor="middle"))
+
+    box = {"width": 16, "height": 16, "fill": "none"}
+    parts.append(tag("rect", x=x + 1, y=top + 66, rx=4, stroke=INK, stroke_width=1.8, **box))
+    box |= {"width": 15, "height": 15, "stroke": MARK}
+    for i, line in enumerate(MARKED_WIDTHS):
+        parts.append(tag("rect", x=x + 2 + 26 * i, y=top + 95, stroke_width=line, **box))
+    cell, explained = (2 * side + 1, f"row {side * 2}, column +1") if side > 2 else (0, "row 0, column 0")
+    for left, down, words in (
+        (86, 78, "minimal sufficient (MSE)"),
+        (86, 103, "cell just removed: ratio"),
+        (86, 116, "fell < 20, < 60, ≥ 60 points"),
+        (0, 141, "+3 more"),
+        (86, 141, "evaluated, not drawn"),
+        (0, 165, f"P{cell}"),
+        (86, 165, f"cell in {explained}"),
+    ):
+        parts.append(text(x + left, top + down, words, 10.5, QUIET))
+    return "".join(parts)

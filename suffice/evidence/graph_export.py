@@ -28,7 +28,6 @@ import torch
 
 from suffice.draw.words import counted, grouped, percent, printable
 from suffice.errors import OptionError
-from suffice.evidence.finding import MSE
 from suffice.evidence.settings import Settings
 from suffice.perturb.regions import Grid
 
@@ -58,19 +57,13 @@ def to_json(graph: Graph) -> str:
         **{name: getattr(evidence, name) for name in _SEARCH},
         "settings": evidence.settings.to_dict(),
     }
-    return json.dumps(_mapped(record, _finite), allow_nan=False, indent=1)
+    return json.dumps(_finite(record), allow_nan=False, indent=1)
 
 
 def from_json(text: str) -> Graph:
-    """The graph that :func:`to_json` wrote; null becomes not-a-number again.
-
-    Its evidence has the regions of the nodes alone, and no picture.
-
-    Raises:
-        OptionError: The text is something else.
-    """
+    """The graph that :func:`to_json` wrote; its evidence has the regions of the nodes alone, and no picture."""
     from suffice.evidence.graph import Edge, Graph, Node
-    from suffice.evidence.result import Evidence
+    from suffice.evidence.result import MSE, Evidence
 
     record = json.loads(text)
     seen = record.get("format") if isinstance(record, dict) else None
@@ -78,17 +71,17 @@ def from_json(text: str) -> Graph:
         raise OptionError(
             f"This is not a graph: its format is {seen!r}; expected {FORMAT!r}, as Graph.to_json() writes."
         )
-    nodes = tuple(Node(**{k: _restored(k, v) for k, v in node.items() if k != "is_mse"}) for node in record["nodes"])
+    nodes = tuple(Node(**_restored(node, but="is_mse")) for node in record["nodes"])
     grid = Grid(record["grid"])
     evidence = Evidence(
-        **{name: _restored(name, record[name]) for name in (*_IMAGE, *_SEARCH)},
+        **_restored({name: record[name] for name in (*_IMAGE, *_SEARCH)}),
         grid=grid,
-        mses=tuple(MSE(**{k: _restored(k, v) for k, v in mse.items()}) for mse in record["mses"]),
+        mses=tuple(MSE(**_restored(mse)) for mse in record["mses"]),
         regions=grid.from_cells(node.cells for node in nodes),
         ratios=torch.tensor([node.ratio for node in nodes]),
         settings=Settings(**record["settings"]),
     )
-    edges = tuple(Edge(**{k: _restored(k, v) for k, v in edge.items()}) for edge in record["edges"])
+    edges = tuple(Edge(**_restored(edge)) for edge in record["edges"])
     hidden = {int(size): count for size, count in record["hidden"].items()}
     choices = {name: record[name] for name in ("expand_at", "children", "merge")}
     return Graph(evidence, nodes, edges, tuple(record["roots"]), hidden, **choices)
@@ -104,8 +97,8 @@ def to_dot(graph: Graph) -> str:
         "  edge [color=gray45, fontcolor=gray35, fontname=Helvetica, fontsize=9];",
     ]
     for node in graph.nodes:
-        more = [f"+{grouped(node.hidden_children)} more"] if node.hidden_children else []
-        label = _quoted(" ".join(f"P{cell}" for cell in node.cells) or "∅", percent(node.ratio), *more)
+        cells = " ".join(f"P{cell}" for cell in node.cells) or "∅"
+        label = _quoted(cells, percent(node.ratio), *_more(node.hidden_children))
         frame = ", peripheries=2" if node.is_mse else ""
         lines.append(f"  n{node.id} [label={label}{frame}];")
     lines += [
@@ -115,8 +108,7 @@ def to_dot(graph: Graph) -> str:
     # A chain of labels keeps the sizes in order also where no edge joins them.
     rows = graph.by_size
     for size, members in rows.items():
-        more = [f"+{grouped(graph.hidden[size])} more"] if graph.hidden.get(size) else []
-        label = _quoted(counted(size, "cell"), *more)
+        label = _quoted(counted(size, "cell"), *_more(graph.hidden.get(size, 0)))
         lines.append(f"  level{size} [shape=plaintext, style=solid, label={label}];")
         lines.append(f"  {{rank=same; level{size}; " + " ".join(f"n{member};" for member in members) + "}")
     if len(rows) > 1:
@@ -134,25 +126,26 @@ def to_networkx(graph: Graph) -> networkx.DiGraph:
     return made
 
 
+def _more(count: int) -> list[str]:
+    return [f"+{grouped(count)} more"] if count else []
+
+
 def _quoted(*lines: str) -> str:
     """A quoted string of Graphviz, one line for each text."""
     escaped = (printable(line).replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ") for line in lines)
     return '"' + "\\n".join(escaped) + '"'
 
 
-def _mapped(value: Any, change: Any) -> Any:
-    """A nested value with every number changed."""
-    if isinstance(value, dict):
-        return {key: _mapped(entry, change) for key, entry in value.items()}
-    return [_mapped(entry, change) for entry in value] if isinstance(value, (list, tuple)) else change(value)
-
-
 def _finite(value: Any) -> Any:
+    """A nested value with None for every number that is not finite."""
+    if isinstance(value, dict):
+        return {key: _finite(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(entry) for entry in value]
     return None if isinstance(value, float) and not isfinite(value) else value
 
 
-def _restored(name: str, value: Any) -> Any:
-    """A number or cells as they were before they became JSON."""
-    if name == "cells":
-        return tuple(value)
-    return nan if value is None and name != "mse" else value
+def _restored(record: dict[str, Any], but: str = "") -> dict[str, Any]:
+    """Numbers and cells as they were before they became JSON: null is not-a-number, except for what is no MSE."""
+    numbers = {k: nan if v is None and k != "mse" else v for k, v in record.items() if k != but}
+    return numbers | ({"cells": tuple(record["cells"])} if "cells" in record else {})

@@ -16,17 +16,7 @@ from suffice.perturb.rows import Rows, rank_in_group, unique
 
 
 class Lattice:
-    """Sets below the MSEs of the images that are at it.
-
-    Args:
-        grid: The grid.
-        settings: The choices.
-        slots: How many images are searched at once.
-        device: Where the arrays live.
-
-    Attributes:
-        truncated: Whether the budget of an image is spent, bool [slots].
-    """
+    """Sets below the MSEs of the images that are at it; ``truncated``: which have spent their budget, bool [slots]."""
 
     def __init__(self, grid: Grid, settings: Settings, slots: int, device: torch.device) -> None:
         self.grid, self.settings, self.slots = grid, settings, slots
@@ -68,9 +58,8 @@ class Lattice:
     def finished(self) -> Tensor:
         """Which images have nothing left to expand, bool [slots]."""
         growing = self._latest.slot[self._latest.ratio >= self.settings.expand_at]
-        left = torch.bincount(growing, minlength=self.slots)
-        left += torch.bincount(self._roots.slot, minlength=self.slots)
-        return left == 0
+        left = torch.cat([growing, self._roots.slot])
+        return torch.bincount(left, minlength=self.slots) == 0
 
     def collect(self, gone: Tensor) -> Rows:
         """Hand out and forget what was evaluated for some images, bool [slots]: ``slot``, ``region``, ``ratio``."""

@@ -6,27 +6,61 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import torch
 from torch import Tensor
 
-from suffice.errors import MissingExtra
+from suffice.draw import show
 from suffice.evidence.counting import Counting, Counts, count_subexplanations
-from suffice.evidence.finding import Finding
+from suffice.evidence.diversity import largest_diverse_family
 from suffice.evidence.graph import build_graph
 from suffice.evidence.settings import Settings
 from suffice.perturb.probe import Counters
 from suffice.perturb.regions import Grid
+from suffice.results import to_pandas
 from suffice.vision.stream import Skip
 
 if TYPE_CHECKING:
-    import pandas
     import pyarrow
 
     from suffice.evidence.statistics import Summary
 
+Stopped = Literal["beam empty", "max_mses", "max_size", "max_questions", "nothing needed", "no confidence"]
 THRESHOLDS = (0.9, 0.8, 0.7, 0.6, 0.5)
+
+
+@dataclass(frozen=True)
+class MSE:
+    """A minimal sufficient explanation.
+
+    Attributes:
+        cells: Its cells, ascending, row-major.
+        ratio: Confidence on it alone / confidence on the whole image.
+        certified: With ``minimal="subset"``: whether every proper subset was shown to fail, within the budget. With
+            ``minimal="single"``: True, no single cell can go.
+    """
+
+    cells: tuple[int, ...]
+    ratio: float
+    certified: bool = True
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Finding:
+    """What the search found, before anything is known about the image; :class:`Evidence` says what the fields are."""
+
+    mses: tuple[MSE, ...]
+    regions: Tensor = field(repr=False)
+    ratios: Tensor = field(repr=False)
+    baseline_confidence: float
+    questions: int
+    levels: int
+    stopped: Stopped
+    truncated: bool = False
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -34,6 +68,14 @@ class Evidence(Finding):
     """What the search found in one image, and which image that was.
 
     Attributes:
+        mses: Minimal sufficient explanations in order of discovery: by size of the set found, then by its ratio.
+        regions: All regions evaluated below the MSEs, the MSEs among them, [M] or [M, words] int64.
+        ratios: Their ratios, [M] float32.
+        baseline_confidence: Confidence on the baseline alone.
+        questions: Distinct masked images that the model was asked about, for the search and for what lies below.
+        levels: Largest number of cells that the search went to.
+        stopped: What ended the search.
+        truncated: Whether the budget ended the evaluation below the MSEs early; counts are lower bounds then.
         name: Name of the image.
         index: Its position in what was given.
         target: Class asked about.
@@ -80,7 +122,16 @@ class Evidence(Finding):
         The mean is over the evaluated subsets, each once for each MSE; subsets below one whose ratio is under
         ``expand_at`` are not evaluated.
         """
-        return self.counts.depth_profile
+        return [s / n for s, n in zip(self.counts.depth_ratio_sums, self.counts.depth_counts, strict=True)]
+
+    def diverse(self, overlap: int = 0) -> list[MSE]:
+        """The largest family of MSEs of which any two share at most ``overlap`` cells."""
+        return [self.mses[i] for i in largest_diverse_family([m.cells for m in self.mses], overlap)]
+
+    def formula(self) -> str:
+        """The MSEs as a logical formula over cells, such as ``(P3 ∧ P10) ∨ (P17 ∧ P24)``."""
+        terms = ("(" + " ∧ ".join(f"P{c}" for c in m.cells) + ")" if m.cells else "⊤" for m in self.mses)
+        return " ∨ ".join(terms) or "⊥"
 
     graph = build_graph
 
@@ -111,10 +162,8 @@ class EvidenceSet(Sequence[Evidence]):
         skipped: Sequence[Skip] = (),
         counters: Counters | None = None,
     ) -> None:
-        self._evidence = tuple(evidence)
-        self.model, self.family = model, family
-        self.skipped = tuple(skipped)
-        self.counters = counters or Counters()
+        self._evidence, self.skipped = tuple(evidence), tuple(skipped)
+        self.model, self.family, self.counters = model, family, counters or Counters()
 
     @overload
     def __getitem__(self, index: int) -> Evidence: ...
@@ -138,13 +187,9 @@ class EvidenceSet(Sequence[Evidence]):
 
         return evidence_table(self)
 
-    def to_pandas(self) -> pandas.DataFrame:
-        """The same as a data frame; needs pandas."""
-        try:
-            import pandas  # noqa: F401
-        except ImportError as error:
-            raise MissingExtra("Data frames need pandas: pip install pandas. to_arrow() does without.") from error
-        return self.to_arrow().to_pandas()
+    def to_pandas(self) -> Any:
+        """The table of :meth:`to_arrow` as a data frame; needs pandas."""
+        return to_pandas(self.to_arrow())
 
     def summary(self) -> Summary:
         """Means, medians and standard errors over the images; see :func:`suffice.evidence.statistics.summarize`."""
@@ -153,14 +198,7 @@ class EvidenceSet(Sequence[Evidence]):
         return summarize(self.to_arrow())
 
     def save(self, path: str | Path) -> Path:
-        """Write everything to one Parquet file: the table of :meth:`to_arrow`, regions, settings and pictures.
-
-        Args:
-            path: Of the file.
-
-        Returns:
-            The same path.
-        """
+        """Write everything to one Parquet file: the table of :meth:`to_arrow`, regions, settings and pictures."""
         from suffice.evidence.storage import save_evidence
 
         return save_evidence(self, path)
@@ -174,8 +212,6 @@ class EvidenceSet(Sequence[Evidence]):
 
     def show(self) -> None:
         """Show the images and their MSEs in the notebook, or in the browser."""
-        from suffice.draw import show
-
         show(self._repr_html_(), "html")
 
     def _repr_html_(self) -> str:

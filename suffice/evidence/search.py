@@ -9,15 +9,15 @@ full from the first image to the last.
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import get_args
 
 import torch
 from torch import Tensor
 
 from suffice.evidence.beam import Beam, no_sets
-from suffice.evidence.certify import Certifier, inclusion_minimal
-from suffice.evidence.finding import MSE, Finding, Stopped
 from suffice.evidence.lattice import Lattice
-from suffice.evidence.prune import Pruner
+from suffice.evidence.minimality import Certifier, Pruner, inclusion_minimal
+from suffice.evidence.result import MSE, Finding, Stopped
 from suffice.evidence.settings import Settings
 from suffice.perturb.probe import Probe
 from suffice.perturb.rows import Rows, rank_in_group
@@ -38,37 +38,22 @@ class Phase(IntEnum):
     DONE = 5
 
 
-REASONS: tuple[Stopped, ...] = (
-    "beam empty",
-    "max_mses",
-    "max_size",
-    "max_questions",
-    "nothing needed",
-    "no confidence",
-)
+REASONS: tuple[Stopped, ...] = get_args(Stopped)
 
 
 class Searcher:
-    """Searches the images of a probe.
-
-    Args:
-        probe: Holds the images; one slot each.
-        settings: The choices; its grid, baseline and cells are those of the probe.
-    """
+    """Searches the images of a probe, one slot each; the settings' grid, baseline and cells are those of the probe."""
 
     def __init__(self, probe: Probe, settings: Settings) -> None:
-        self.probe, self.settings, self.grid = probe, settings, probe.grid
-        self.device = probe.device
+        self.probe, self.settings, self.grid, self.device = probe, settings, probe.grid, probe.device
         slots = len(probe)
         self.beam = Beam(self.grid, settings, slots, self.device)
         self.pruner = Pruner(self.grid, self.device)
         self.certifier = Certifier(self.grid, settings.subset_budget, slots, self.device)
         self.lattice = Lattice(self.grid, settings, slots, self.device)
-
         self._mses = no_sets(self.grid, self.device, rank=torch.long, certified=torch.bool)
-        self.phase = torch.full((slots,), Phase.IDLE, dtype=torch.long, device=self.device)
-        self.level = torch.zeros(slots, dtype=torch.long, device=self.device)
-        self.reason = torch.zeros(slots, dtype=torch.long, device=self.device)
+        # Of each slot: the phase, the cells of its sets, the number of the reason why it stopped.
+        self.phase, self.level, self.reason = torch.zeros(3, slots, dtype=torch.long, device=self.device)
         self.hidden = torch.zeros(slots, device=self.device)
 
     def admit(self, slots: Tensor, saliency: Tensor | None = None) -> None:
@@ -81,8 +66,8 @@ class Searcher:
         slots = slots.to(self.device)
         self.level[slots], self.reason[slots] = 0, 0
         if saliency is not None:
-            order = saliency.flatten(1).to(self.device).sort(dim=1, descending=True, stable=True).indices
-            self.beam.order[slots] = order
+            salient_first = saliency.flatten(1).to(self.device).sort(dim=1, descending=True, stable=True)
+            self.beam.order[slots] = salient_first.indices
         hidden = self.grid.empty(len(slots), self.device)
         self.hidden[slots] = self.probe.ask(slots, hidden)
         self.phase[slots] = Phase.LEVEL
@@ -133,10 +118,8 @@ class Searcher:
 
     def _move_on(self) -> None:
         """Move images whose phase is over to the next."""
-        slots = len(self.phase)
-        mses = torch.bincount(self._mses.slot, minlength=slots)
-        resting = (self.phase == Phase.PRUNING) & (self.pruner.waiting(slots) == 0)
-        sets = self.beam.sizes(slots)
+        resting = (self.phase == Phase.PRUNING) & (self._count(self.pruner.sets) == 0)
+        mses, sets = self._count(self._mses), self._count(self.beam.sets)
         limit = self.settings
         # Reasons in order of precedence, the strongest last.
         if limit.max_questions is not None:
@@ -149,11 +132,15 @@ class Searcher:
             self._stop_where(resting & (mses > limit.max_mses), "max_mses")
         self.phase[resting & (self.phase == Phase.PRUNING)] = Phase.LEVEL
 
-        certified = (self.phase == Phase.CERTIFYING) & (self.certifier.waiting(slots) == 0)
+        certified = (self.phase == Phase.CERTIFYING) & (self._count(self.certifier.subsets) == 0)
         for slot in certified.nonzero().flatten().tolist():
             self._make_minimal(slot)
         self._descend(certified)
         self.phase[(self.phase == Phase.BELOW) & self.lattice.finished()] = Phase.DONE
+
+    def _count(self, rows: Rows) -> Tensor:
+        """How many rows belong to each image, [slots]."""
+        return torch.bincount(rows.slot, minlength=len(self.phase))
 
     def _stop(self, slots: Tensor, reason: Stopped) -> None:
         gone = torch.zeros_like(self.phase, dtype=torch.bool)
@@ -239,11 +226,10 @@ class Searcher:
             for slot, m, b, (hidden, questions, level, reason, truncated) in zip(slots, mses, below, facts, strict=True)
         }
 
-    @staticmethod
-    def _by_slot(done: Tensor, rows: Rows) -> list[Rows]:
+    def _by_slot(self, done: Tensor, rows: Rows) -> list[Rows]:
         """Rows that belong to the slots that are done, cut by slot, on the CPU."""
         order = rows.slot.sort(stable=True).indices
-        lengths = torch.bincount(rows.slot, minlength=len(done))[done].tolist()
+        lengths = self._count(rows)[done].tolist()
         # Parts are copied: a view of one image's rows would keep those of all the others in memory.
         cut = {name: [p.clone() for p in c[order].cpu().split(lengths)] for name, c in rows.columns.items()}
         return [Rows(**dict(zip(cut, parts, strict=True))) for parts in zip(*cut.values(), strict=True)]

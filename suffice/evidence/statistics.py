@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,10 +17,6 @@ if TYPE_CHECKING:
     import pyarrow
 
 OVERLAPS = (0, 1, 2)
-# Columns that are attributes of the evidence.
-FACTS = (
-    "index", "target", "label", "confidence", "baseline_confidence", "questions", "levels", "stopped", "truncated",
-)  # fmt: skip
 
 
 def count_column(counting: Counting, threshold: float) -> str:
@@ -43,9 +41,9 @@ def evidence_table(evidence: EvidenceSet | Sequence[Evidence], model: str = "", 
     """
     import pyarrow as pa
 
-    model, family = model or getattr(evidence, "model", ""), family or getattr(evidence, "family", "")
     count_together(evidence)
-    rows = [_row(e, model, family) for e in evidence]
+    of_all = {"model": model or getattr(evidence, "model", ""), "family": family or getattr(evidence, "family", "")}
+    rows = [of_all | {name: value(e) for name, (_, value) in _columns().items()} for e in evidence]
     return pa.Table.from_pylist(rows, schema=table_schema())
 
 
@@ -53,43 +51,57 @@ def table_schema() -> pyarrow.Schema:
     """The columns of :func:`evidence_table` and their types."""
     import pyarrow as pa
 
-    whole, number, text = pa.int64(), pa.float64(), pa.string()
-    columns = {
-        **dict.fromkeys(("model", "family", "image"), text),
-        "index": whole,
-        "target": whole,
-        "label": text,
-        "confidence": number,
-        "baseline_confidence": number,
-        "mses": whole,
-        "sizes": pa.list_(pa.int32()),
-        "mean_size": number,
-        "smallest": whole,
-        "certified": pa.bool_(),
-        **{f"diverse_{k}": whole for k in OVERLAPS},
-        **{count_column(c, t): number if c.startswith("tree") else whole for c in COUNTINGS for t in THRESHOLDS},
-        "depth_ratio_sums": pa.list_(number),
-        "depth_counts": pa.list_(whole),
-        "regions": whole,
-        "questions": whole,
-        "levels": whole,
-        "stopped": text,
-        "truncated": pa.bool_(),
+    of_all = {"model": pa.string(), "family": pa.string()}
+    return pa.schema(of_all | {name: kind for name, (kind, _) in _columns().items()})
+
+
+def _columns() -> dict[str, tuple[pyarrow.DataType, Callable[[Evidence], Any]]]:
+    """The type of each column that differs between images, and its value for one of them."""
+    import pyarrow as pa
+
+    whole, number, text, flag = pa.int64(), pa.float64(), pa.string(), pa.bool_()
+
+    def fact(name: str) -> Callable[[Evidence], Any]:
+        return attrgetter(name)
+
+    def count(counting: Counting, threshold: float) -> Callable[[Evidence], float]:
+        kind = float if counting.startswith("tree") else int  # paths can be more than 64 bits hold
+        return lambda e: kind(e.subexplanations(counting)[threshold])
+
+    def diverse(overlap: int) -> Callable[[Evidence], int]:
+        return lambda e: len(e.diverse(overlap))
+
+    return {
+        "image": (text, fact("name")),
+        "index": (whole, fact("index")),
+        "target": (whole, fact("target")),
+        "label": (text, fact("label")),
+        "confidence": (number, fact("confidence")),
+        "baseline_confidence": (number, fact("baseline_confidence")),
+        "mses": (whole, lambda e: len(e.mses)),
+        "sizes": (pa.list_(pa.int32()), lambda e: [len(m) for m in e.mses]),
+        "mean_size": (number, lambda e: sum(map(len, e.mses)) / len(e.mses) if e.mses else None),
+        "smallest": (whole, lambda e: min(map(len, e.mses), default=None)),
+        "certified": (flag, lambda e: all(m.certified for m in e.mses)),
+        **{f"diverse_{overlap}": (whole, diverse(overlap)) for overlap in OVERLAPS},
+        **{
+            count_column(c, t): (number if c.startswith("tree") else whole, count(c, t))
+            for c in COUNTINGS
+            for t in THRESHOLDS
+        },
+        "depth_ratio_sums": (pa.list_(number), fact("counts.depth_ratio_sums")),
+        "depth_counts": (pa.list_(whole), fact("counts.depth_counts")),
+        "regions": (whole, lambda e: len(e.ratios)),
+        "questions": (whole, fact("questions")),
+        "levels": (whole, fact("levels")),
+        "stopped": (text, fact("stopped")),
+        "truncated": (flag, fact("truncated")),
     }
-    return pa.schema(list(columns.items()))
 
 
 @dataclass(frozen=True)
 class Statistic:
-    """A quantity over images.
-
-    Attributes:
-        mean: Mean.
-        std: Standard deviation (of the sample).
-        median: Median.
-        standard_error: Of the mean.
-        images: How many images have it.
-    """
+    """A quantity over the images that have it: its mean, sample standard deviation, median, error of the mean."""
 
     mean: float
     std: float
@@ -123,35 +135,27 @@ class Summary:
 
 
 def summarize(table: pyarrow.Table) -> Summary:
-    """Summarize a table of evidence.
+    """Summarize a table of evidence, from :func:`evidence_table` or read from its Parquet file."""
+    import pyarrow as pa
 
-    Args:
-        table: From :func:`evidence_table`, or read from its Parquet file.
-
-    Returns:
-        The summary.
-    """
-    plain = {"index", "target", "model", "family", "image", "label", "sizes", "stopped", "truncated", "certified"}
-    numeric = [n for n in table_schema().names if n not in plain and not n.startswith("depth")]
-    statistics = {name: _statistic(table.column(name).to_numpy()) for name in numeric}
-    sizes = [s for row in table.column("sizes").to_pylist() for s in row]
-    smallest = [s for s in table.column("smallest").to_pylist() if s is not None]
-    most = max(sizes, default=0)
-    profiles = [
-        [s / n for s, n in zip(sums, counts, strict=True)]
-        for sums, counts in zip(table["depth_ratio_sums"].to_pylist(), table["depth_counts"].to_pylist(), strict=True)
-    ]
-    deepest = max(map(len, profiles), default=0)
-    by_depth = [[p[d] for p in profiles if len(p) > d] for d in range(deepest)]
-    stopped = table.column("stopped").to_pylist()
+    quantities = [f.name for f in table_schema() if f.type in (pa.int64(), pa.float64())]
+    quantities = [name for name in quantities if name not in ("index", "target")]
+    columns = {name: table[name].to_pylist() for name in ("sizes", "smallest", "stopped", "truncated")}
+    sizes = Counter(size for row in columns["sizes"] for size in row)
+    smallest = [size for size in columns["smallest"] if size is not None]
+    sums, counts = table["depth_ratio_sums"].to_pylist(), table["depth_counts"].to_pylist()
+    profiles = [[s / n for s, n in zip(*both, strict=True)] for both in zip(sums, counts, strict=True)]
+    by_depth = [[p[d] for p in profiles if len(p) > d] for d in range(max(map(len, profiles), default=0))]
     return Summary(
         images=table.num_rows,
-        statistics=statistics,
-        sizes={s: sizes.count(s) for s in sorted(set(sizes))},
-        explained_with=[sum(s <= n for s in smallest) / max(table.num_rows, 1) for n in range(most + 1)],
+        statistics={name: _statistic(table[name].to_numpy()) for name in quantities},
+        sizes=dict(sorted(sizes.items())),
+        explained_with=[
+            sum(s <= n for s in smallest) / max(table.num_rows, 1) for n in range(max(sizes, default=0) + 1)
+        ],
         compositionality=[(float(np.mean(values)), len(values)) for values in by_depth],
-        stopped={reason: stopped.count(reason) for reason in sorted(set(stopped))},
-        truncated=sum(table.column("truncated").to_pylist()),
+        stopped=dict(sorted(Counter(columns["stopped"]).items())),
+        truncated=sum(columns["truncated"]),
     )
 
 
@@ -161,26 +165,3 @@ def _statistic(values: np.ndarray) -> Statistic:
         return Statistic(float("nan"), float("nan"), float("nan"), float("nan"), 0)
     std = float(values.std(ddof=1)) if len(values) > 1 else 0.0
     return Statistic(float(values.mean()), std, float(np.median(values)), std / len(values) ** 0.5, len(values))
-
-
-def _row(e: Evidence, model: str, family: str) -> dict[str, Any]:
-    sizes = [len(m) for m in e.mses]
-    row: dict[str, Any] = {
-        "model": model,
-        "family": family,
-        "image": e.name,
-        "mses": len(sizes),
-        "sizes": sizes,
-        "mean_size": sum(sizes) / len(sizes) if sizes else None,
-        "smallest": min(sizes, default=None),
-        "certified": all(m.certified for m in e.mses),
-        "depth_ratio_sums": list(e.counts.depth_ratio_sums),
-        "depth_counts": list(e.counts.depth_counts),
-        "regions": len(e.ratios),
-    }
-    row |= {name: getattr(e, name) for name in FACTS}
-    row |= {f"diverse_{k}": len(e.diverse(k)) for k in OVERLAPS}
-    for counting in COUNTINGS:
-        for threshold, count in e.subexplanations(counting).items():
-            row[count_column(counting, threshold)] = float(count) if counting.startswith("tree") else count
-    return row

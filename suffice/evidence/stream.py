@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, replace
+from itertools import islice
 from typing import Any, Literal
 
 import torch
@@ -12,8 +13,7 @@ from torch import Tensor
 from suffice.draw import small_picture
 from suffice.errors import OptionError
 from suffice.evidence.counting import Counting
-from suffice.evidence.finding import Finding
-from suffice.evidence.result import Evidence, EvidenceSet
+from suffice.evidence.result import Evidence, EvidenceSet, Finding
 from suffice.evidence.search import Searcher
 from suffice.evidence.seed_map import seed_map
 from suffice.evidence.settings import Limit, Minimal, Passing, Ratio, Search, Settings, settings_of
@@ -141,15 +141,7 @@ def find_evidence(
 class EvidenceStream:
     """Evidence image by image, as soon as each is finished; memory does not grow with the number of images.
 
-    Args:
-        net: The classifier.
-        images: Anything that :func:`suffice.open_images` takes.
-        targets: As in :func:`find_evidence`.
-        settings: The choices of the search.
-        runner: Puts batches through the model.
-        images_at_once: Images searched side by side.
-        on_error: What to do with an image that cannot be read.
-        on_progress: Called with (images done, images in all).
+    It takes the arguments of :func:`find_evidence`, with all choices of the search as :class:`Settings`.
     """
 
     def __init__(
@@ -174,8 +166,8 @@ class EvidenceStream:
         # Half a slot for each input of a batch keeps it full: most rounds ask more than that of each image.
         auto = max(8, self.runner.batch_size // 2)
         self.slots = min(auto if images_at_once == "auto" else images_at_once, len(self.images))
-        self.on_error, self.on_progress = on_error, on_progress
-        self._feed = _Feed(self.images, net, on_error)
+        self.on_progress = on_progress
+        self._decoded = stream(self.images, net.geometry, batch_size=8, on_error=on_error)
         self._before = replace(self.runner.counters)
         # With settings of its own, by which seed maps depend on neither precision nor batch size of the search.
         self._seed_runner: Runner | None = None
@@ -189,13 +181,13 @@ class EvidenceStream:
     @property
     def skipped(self) -> Sequence[Skip]:
         """Images that could not be read, so far."""
-        return self._feed.skipped
+        return self._decoded.skipped
 
     def __iter__(self) -> Iterator[Evidence]:
         done = 0
         self._before = replace(self.runner.counters)
-        feed = self._feed = _Feed(self.images, self.net, self.on_error)
-        index, pixels = feed.take(self.slots)
+        feed = (image for batch in self._decoded for image in zip(batch.index.tolist(), batch.pixels, strict=True))
+        index, pixels = _take(feed, self.slots)
         if not len(pixels):
             return
         probe = self._probe(pixels, index)
@@ -206,9 +198,7 @@ class EvidenceStream:
         while True:
             if len(pixels):
                 image_of[slots] = index
-                pictures.update(
-                    (slot, p.clone()) for slot, p in zip(slots.tolist(), small_picture(pixels), strict=True)
-                )
+                pictures |= {slot: p.clone() for slot, p in zip(slots.tolist(), small_picture(pixels), strict=True)}
                 searcher.admit(slots, self._saliency(pixels, probe.targets[slots.to(probe.device)], index))
             if not searcher.active:
                 return
@@ -220,10 +210,10 @@ class EvidenceStream:
             # New images come in blocks: their first forwards are few, and few make a poor batch.
             free, pixels = searcher.free, pixels[:0]
             if len(free) >= max(1, self.slots // 4) or (len(free) and not searcher.active):
-                index, pixels = feed.take(len(free))
+                index, pixels = _take(feed, len(free))
                 slots = free[: len(pixels)].cpu()
                 if len(pixels):
-                    probe.exchange(slots, pixels, self._targets(index), ids=_Ids(self.images, index.tolist()))
+                    probe.exchange(slots, pixels, self._targets(index), ids=_Ids(self.images, index))
 
     def evidence_of(
         self, finding: Finding, probe: Probe, slot: int, index: int, picture: Tensor | None = None
@@ -240,7 +230,7 @@ class EvidenceStream:
             grid=probe.grid,
             settings=self.settings,
             picture=picture,
-            image_id=image.__dict__.get("_id"),
+            image_id=vars(image).get("id"),
         )
 
     def _saliency(self, pixels: Tensor, targets: Tensor, index: Tensor) -> Tensor | None:
@@ -249,7 +239,7 @@ class EvidenceStream:
             return None
         if self._seed_runner is None:
             self._seed_runner = Runner(self.net, counters=self.runner.counters)
-        return seed_map(self._seed_runner, pixels, targets, self.settings, _Ids(self.images, index.tolist()))
+        return seed_map(self._seed_runner, pixels, targets, self.settings, _Ids(self.images, index))
 
     def _probe(self, pixels: Tensor, index: Tensor) -> Probe:
         return Probe(
@@ -261,7 +251,7 @@ class EvidenceStream:
             cells=self.settings.cells,
             seed=self.settings.seed,
             runner=self.runner,
-            ids=_Ids(self.images, index.tolist()),
+            ids=_Ids(self.images, index),
         )
 
     def _targets(self, index: Tensor) -> Targets:
@@ -271,7 +261,7 @@ class EvidenceStream:
 class _Ids(Sequence[str]):
     """Identities of some images. They cost a hash each, which only those pay who look at them."""
 
-    def __init__(self, images: Images, index: Sequence[int]) -> None:
+    def __init__(self, images: Images, index: Tensor) -> None:
         self._images, self._index = images, index
 
     def __len__(self) -> int:
@@ -279,30 +269,11 @@ class _Ids(Sequence[str]):
 
     def __getitem__(self, number: Any) -> Any:
         index = self._index[number]
-        return _Ids(self._images, index) if isinstance(number, slice) else self._images[index].id
+        return _Ids(self._images, index) if isinstance(number, slice) else self._images[int(index)].id
 
 
-class _Feed:
-    """Pixels of images, some at a time, decoded ahead."""
-
-    def __init__(self, images: Images, net: Classifier, on_error: OnError) -> None:
-        self._stream = stream(images, net.geometry, batch_size=8, on_error=on_error)
-        self._batches = iter(self._stream)
-        self._index: list[int] = []
-        self._pixels: list[Tensor] = []
-
-    @property
-    def skipped(self) -> Sequence[Skip]:
-        return self._stream.skipped
-
-    def take(self, count: int) -> tuple[Tensor, Tensor]:
-        """The next images, as many as there are up to ``count``: their indices [M], and pixels [M, 3, H, W]."""
-        while len(self._index) < count:
-            batch = next(self._batches, None)
-            if batch is None:
-                break
-            self._index += batch.index.tolist()
-            self._pixels += list(batch.pixels)
-        index, pixels = self._index[:count], self._pixels[:count]
-        self._index, self._pixels = self._index[count:], self._pixels[count:]
-        return torch.tensor(index, dtype=torch.long), torch.stack(pixels) if pixels else torch.zeros(0, 3, 1, 1)
+def _take(feed: Iterator[tuple[int, Tensor]], count: int) -> tuple[Tensor, Tensor]:
+    """The next images, as many as there are up to ``count``: their indices [M], and pixels [M, 3, H, W]."""
+    taken = list(islice(feed, count))
+    pixels = torch.stack([pixels for _, pixels in taken]) if taken else torch.zeros(0, 3, 1, 1)
+    return torch.tensor([index for index, _ in taken], dtype=torch.long), pixels

@@ -13,7 +13,7 @@ from suffice.draw.words import percent, text_width
 from suffice.errors import OptionError
 from suffice.evidence import MSE, Settings
 from suffice.evidence.graph import build_graph
-from suffice.evidence.graph_frame import MARKED_WIDTHS
+from suffice.evidence.graph_drawing import MARKED_WIDTHS
 from tests.evidence.made import make_evidence, subsets
 
 SVG = "{http://www.w3.org/2000/svg}"

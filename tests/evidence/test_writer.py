@@ -4,7 +4,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from suffice.evidence import EvidenceSet
-from suffice.evidence.writer import TableWriter
+from suffice.evidence.storage import TableWriter
 from suffice.testing import AnyOf
 from tests.evidence.twins import search_oracle
 
