@@ -64,12 +64,12 @@ def register_anatomy(test: Test, describe: Describe) -> None:
 
     Example:
         >>> from suffice.vision.anatomy import Layout
-        >>> class Mine(nn.Module): ...
-        >>> def describe_mine(module, size):
+        >>> class Homemade(nn.Module): ...
+        >>> def describe_homemade(module, size):
         ...     layouts = {"body": Layout("nchw", (size[0] // 4, size[1] // 4))}
         ...     return Anatomy("cnn", size, target_layer="body", feature_layers=("body",), layouts=layouts)
-        >>> register_anatomy(lambda module: type(module).__name__ == "Mine", describe_mine)
-        >>> describe(Mine(), 32).grid("body")
+        >>> register_anatomy(lambda module: type(module).__name__ == "Homemade", describe_homemade)
+        >>> describe(Homemade(), 32).grid("body")
         (8, 8)
     """
     _registered.insert(0, (test, describe))
