@@ -14,13 +14,7 @@ from suffice.vision.geometry import Geometry
 
 
 def given_boxes(boxes: Any, count: int) -> list[Tensor]:
-    """Boxes as the user gave them, one float tensor [n, 4] an image.
-
-    Args:
-        boxes: For each image its boxes, or its one box, as (x0, y0, x1, y1); such as a list, or a tensor [N, 4] or
-            [N, n, 4].
-        count: Number of images.
-    """
+    """Boxes as the user gave them, several an image or one, such as a list or tensor; one float [n, 4] an image."""
     if len(boxes) != count:
         raise OptionError(f"Boxes of {len(boxes)} images were given for {count} images.")
     found = []
@@ -56,15 +50,7 @@ def boxes_of_images(net: Classifier, images: Images) -> list[Tensor]:
 
 
 def box_masks(boxes: Sequence[Tensor], size: tuple[int, int], device: torch.device) -> Tensor:
-    """The union of each image's boxes.
-
-    Args:
-        boxes: One [n, 4] an image.
-        size: Height and width.
-        device: Where to make them.
-
-    Returns:
-        Bool [B, H, W], true for pixels whose center lies in a box.
+    """The union of each image's boxes, [n, 4] an image: bool [B, H, W], true for pixels whose center lies in one.
 
     Example:
         >>> box_masks([torch.tensor([[1.0, 0.0, 3.0, 1.0]])], (2, 4), torch.device("cpu")).int()
@@ -82,16 +68,9 @@ def box_masks(boxes: Sequence[Tensor], size: tuple[int, int], device: torch.devi
 def judged_masks(
     boxes: Sequence[Tensor] | None, size: tuple[int, int], device: torch.device, largest: float | None
 ) -> tuple[Tensor, Tensor]:
-    """Unions of boxes, and which images can be judged by them.
+    """Unions of boxes, bool [B, H, W], and which images can be judged by them, bool [B].
 
-    Args:
-        boxes: One [n, 4] an image.
-        size: Height and width.
-        device: Where to make them.
-        largest: Images whose boxes cover this share of the image or more are not judged; None for no limit.
-
-    Returns:
-        Masks, bool [B, H, W], and whether each image is judged, bool [B]: those without a pixel in a box are not.
+    Images without a pixel in a box are not judged, nor those whose boxes cover the share ``largest`` or more.
     """
     if boxes is None:
         raise OptionError("This metric needs boxes=, or images that come with boxes.")

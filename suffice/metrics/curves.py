@@ -75,14 +75,7 @@ class CurveChoices:
 
 
 def positions(choices: CurveChoices, count: int) -> tuple[list[int], Tensor]:
-    """Where a curve is looked at.
-
-    Args:
-        choices: How.
-        count: Pixels, or cells, of the image.
-
-    Returns:
-        How many have moved at each position, and that as a share, [T] float64.
+    """How many of ``count`` pixels, or cells, have moved where a curve is looked at, and that as shares, [T] float64.
 
     Example:
         >>> positions(CurveChoices(steps=50, rounding="down", ends="last"), 28 * 28)[0][-3:]
@@ -95,22 +88,18 @@ def positions(choices: CurveChoices, count: int) -> tuple[list[int], Tensor]:
         steps = min(choices.steps or count, count)
         moved = [(2 * i * count + steps) // (2 * steps) for i in range(steps + 1)]
     else:
-        moved = [*range(0, count, _step_size(choices, count)), count]
+        step = choices.step_size
+        if step is None:
+            assert choices.steps is not None, "checked when the choices were made"
+            step = max(1, count // choices.steps) if choices.rounding == "down" else -(-count // choices.steps)
+        moved = [*range(0, count, step), count]
     moved = moved[choices.ends in ("last", "neither") :]
     moved = moved[: len(moved) - (choices.ends in ("first", "neither"))]
     return moved, torch.tensor(moved, dtype=torch.float64) / count
 
 
 def integration_weights(x: Tensor, rule: Integration) -> tuple[Tensor, float]:
-    """The integral of a curve as a weighted sum.
-
-    Args:
-        x: Positions, [T] float64, ascending.
-        rule: See :class:`CurveChoices`.
-
-    Returns:
-        Weights [T], and a number to add.
-    """
+    """The integral of a curve at positions x, [T] float64, as a weighted sum: weights [T], and a number to add."""
     count = len(x)
     if rule == "mean":
         return torch.full_like(x, 1 / count), 0.0
@@ -133,23 +122,21 @@ def integration_weights(x: Tensor, rule: Integration) -> tuple[Tensor, float]:
 
 
 def trace(given: MapBatch, choices: CurveChoices, act: Act) -> Outcome:
-    """Curves of images, and the areas under them.
+    """Curves of images, and the areas under them; one part for each baseline where there are several.
 
     Args:
         given: The images and their maps.
         choices: How.
         act: ``"insert"`` the most important first; ``"remove"`` them first; or ``"remove least"`` important ones first.
             All go along the same order, so ties are no different between them.
-
-    Returns:
-        Values and curves; one part for each baseline where there are several.
     """
-    if isinstance(choices.baseline, (list, tuple)):
-        if not choices.baseline:
-            raise OptionError("The list of baselines is empty; name one or more.")
-        parts = {_name(b, i): _trace(given, choices, b, act) for i, b in enumerate(choices.baseline)}
-        return combined(parts, "mean")
-    return _trace(given, choices, choices.baseline, act)
+    if not isinstance(choices.baseline, (list, tuple)):
+        return _trace(given, choices, choices.baseline, act)
+    if not choices.baseline:
+        raise OptionError("The list of baselines is empty; name one or more.")
+    names = [b if isinstance(b, str) else f"baseline[{i}]" for i, b in enumerate(choices.baseline)]
+    traced = (_trace(given, choices, b, act) for b in choices.baseline)
+    return combined(dict(zip(names, traced, strict=True)), "mean")
 
 
 def _trace(given: MapBatch, choices: CurveChoices, baseline: Any, act: Act) -> Outcome:
@@ -160,23 +147,5 @@ def _trace(given: MapBatch, choices: CurveChoices, baseline: Any, act: Act) -> O
     seen = given.respond(baseline, ranking, show, counts).value(choices.value)
     nothing = given.respond(baseline, ranking, "below", [0]).value(choices.value)[:, 0]
     weights, constant = integration_weights(x, choices.integration)
-    curves = Curves(
-        x=x,
-        y=seen,
-        whole=given.whole.value(choices.value),
-        hidden=nothing,
-        weights=weights * choices.scale,
-        constant=constant * choices.scale,
-    )
-    return of_curves(curves)
-
-
-def _step_size(choices: CurveChoices, count: int) -> int:
-    if choices.step_size is not None:
-        return choices.step_size
-    assert choices.steps is not None, "checked when the choices were made"
-    return max(1, count // choices.steps) if choices.rounding == "down" else -(-count // choices.steps)
-
-
-def _name(baseline: Any, position: int) -> str:
-    return baseline if isinstance(baseline, str) else f"baseline[{position}]"
+    whole = given.whole.value(choices.value)
+    return of_curves(Curves(x, seen, whole, nothing, weights * choices.scale, constant * choices.scale))

@@ -57,19 +57,6 @@ class InformationChoices:
             raise OptionError(f"shares={self.shares!r}; expected numbers between 0 and 1 in order.")
 
 
-@dataclass(frozen=True, eq=False)
-class Revealed:
-    """What is known of images as pixels are added to them.
-
-    Attributes:
-        seen: What the model says of the first interpolation, of each step and of the whole image, [B, 2 + shares].
-        information: How much information these hold, [B, 2 + shares] float64.
-    """
-
-    seen: Response
-    information: Tensor
-
-
 def information_curves(given: MapBatch, choices: InformationChoices, kind: Literal["score", "accuracy"]) -> Outcome:
     """Curves of the ``"score"`` or the ``"accuracy"`` against information, and the areas under them.
 
@@ -77,12 +64,12 @@ def information_curves(given: MapBatch, choices: InformationChoices, kind: Liter
     interpolation, or where the whole image holds no more information than that.
     """
     key = ("information", tuple(choices.shares), choices.start, choices.enlargement)
-    revealed = given.once(key, lambda: _reveal(given, choices))
-    value = revealed.seen.value(kind).double().cpu()
+    seen, information = given.once(key, lambda: _reveal(given, choices))
+    value = seen.value(kind).double().cpu()
     x = torch.linspace(0, 1, choices.points + 1, dtype=torch.float64)
     rows = [
         _curve(values.numpy(), held.numpy(), x.numpy(), choices)
-        for values, held in zip(value, revealed.information, strict=True)
+        for values, held in zip(value, information, strict=True)
     ]
     weights, _ = integration_weights(x, "trapezoid")
     y = torch.from_numpy(np.stack(rows)).float().to(given.device)
@@ -98,15 +85,7 @@ def information_of(image: Array) -> int:
 
 
 def interpolated(image: Array, known: Array) -> Array:
-    """An image of which only some pixels are known, linearly interpolated between them.
-
-    Args:
-        image: uint8 [H, W, 3].
-        known: Bool [H, W]; the corners always are.
-
-    Returns:
-        uint8 [H, W, 3].
-    """
+    """An image, uint8 [H, W, 3], linearly interpolated between its known pixels, bool [H, W], and its corners."""
     from scipy.interpolate import LinearNDInterpolator
 
     known = known.copy()
@@ -131,7 +110,11 @@ def known_at_start(size: tuple[int, int], share: float, seed: int) -> Array:
     return known.reshape(size)
 
 
-def _reveal(given: MapBatch, choices: InformationChoices) -> Revealed:
+def _reveal(given: MapBatch, choices: InformationChoices) -> tuple[Response, Tensor]:
+    """What the model says of the first interpolation, of each step and of the whole image, [B, 2 + shares].
+
+    And how much information these hold, [B, 2 + shares] float64.
+    """
     maps = given.resized_maps(choices.enlargement).double().cpu().numpy()
     pixels = given.batch.pixels.mul(255).round().byte().permute(0, 2, 3, 1).cpu().numpy()
     steps = len(choices.shares) + 2
@@ -148,7 +131,7 @@ def _reveal(given: MapBatch, choices: InformationChoices) -> Revealed:
             scores.append(given.batch.runner.scores(pixels_of_versions))
             waiting.clear()
     every = torch.cat(scores).unflatten(0, (len(given), steps))
-    return Revealed(given.response(every), torch.tensor(information, dtype=torch.float64))
+    return given.response(every), torch.tensor(information, dtype=torch.float64)
 
 
 def _curve(values: Array, held: Array, x: Array, choices: InformationChoices) -> Array:

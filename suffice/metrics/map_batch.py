@@ -67,13 +67,7 @@ class MapBatch:
         return resized(self.maps, self.size, enlargement)
 
     def ranking(self, units: Units, enlargement: Enlargement, masks: Enlargement) -> Ranking:
-        """The order of the pixels or cells of each image by its map, most important first.
-
-        Args:
-            units: ``"pixels"``; ``"cells"`` of the map's own resolution; or so many cells a side.
-            enlargement: How maps are enlarged where they are smaller than that.
-            masks: How masks of cells are enlarged to the image.
-        """
+        """The order of pixels or cells of each image by its map; for the choices see :class:`CurveChoices`."""
         own = (self.maps.shape[1], self.maps.shape[2])
         size = self.size if units == "pixels" else own if units == "cells" else (int(units), int(units))
         if size[0] > self.size[0] or size[1] > self.size[1]:
@@ -83,16 +77,13 @@ class MapBatch:
         return self.once(key, lambda: Ranking(ranks_of(resized(self.maps, size, enlargement)), masks, key))
 
     def respond(self, baseline: Any, ranking: Ranking, show: Show, counts: Sequence[int]) -> Response:
-        """What the model says when some of the pixels of all images are shown.
+        """What the model says, [B, T], when some of the pixels of all images are shown over a baseline.
 
         Args:
             baseline: What shows elsewhere.
             ranking: The order of pixels or cells.
             show: ``"below"`` shows the first ones of that order, ``"rest"`` all but them.
             counts: How many of them, [T].
-
-        Returns:
-            Scores and wins, [B, T].
         """
         self._memory["everything"] = self.whole
         keys = [self._key(baseline, ranking, show, count) for count in counts]

@@ -35,16 +35,9 @@ def checked(maps: Tensor, count: int) -> Tensor:
 
 
 def resized(maps: Tensor, size: tuple[int, int], rule: Enlargement = "bilinear") -> Tensor:
-    """Maps at another size.
+    """Maps [B, h, w] at another size, [B, H, W].
 
-    Args:
-        maps: [B, h, w].
-        size: Height and width wanted.
-        rule: How they are enlarged; see :func:`suffice.perturb.enlarge`. Maps that are larger than wanted are
-            averaged over the area of each new pixel.
-
-    Returns:
-        [B, H, W].
+    Smaller ones are enlarged by the ``rule`` of :func:`suffice.perturb.enlarge`, larger ones averaged over areas.
     """
     if tuple(maps.shape[1:]) == tuple(size):
         return maps
@@ -76,13 +69,7 @@ class Ranking:
 
 
 def ranks_of(maps: Tensor) -> Tensor:
-    """Rank of each position, highest value first; ties go from left to right and from top to bottom.
-
-    Args:
-        maps: [B, h, w].
-
-    Returns:
-        [B, h, w] int32.
+    """Rank of each position of maps [B, h, w], highest first; ties go from left to right and from top to bottom.
 
     Example:
         >>> ranks_of(torch.tensor([[[0.0, 2.0], [2.0, 3.0]]]))

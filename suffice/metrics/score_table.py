@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import stats
@@ -16,6 +16,7 @@ from torch import Tensor
 from suffice.errors import OptionError
 from suffice.metrics.outcome import Outcome
 from suffice.metrics.scores import Scores, higher_is_better
+from suffice.metrics.tables import markdown_table, write_tables
 
 LATEX = {"_": "\\_", "%": "\\%", "±": "$\\pm$", "↑": "$\\uparrow$", "↓": "$\\downarrow$"}
 
@@ -43,8 +44,7 @@ class TableRow:
         return Outcome(self.values[metric])
 
 
-@dataclass(frozen=True)
-class Standing:
+class Standing(NamedTuple):
     """Who is best in one column of one model.
 
     Attributes:
@@ -115,13 +115,9 @@ class ScoreTable:
 
     def standing(self, model: str, metric: str) -> Standing:
         """Who is best, who is second, and whether the difference could be chance."""
-        rows = [r for r in self.rows if r.model == model and not np.isnan(r[metric].mean)]
-        if not rows:
-            return Standing("", None, float("nan"))
-        sign = 1 if higher_is_better(metric) else -1
-        rows.sort(key=lambda row: -sign * row[metric].mean)
-        if len(rows) == 1:
-            return Standing(rows[0].method, None, float("nan"))
+        rows = [row for row in self.ordered(metric).rows if row.model == model and not np.isnan(row[metric].mean)]
+        if len(rows) < 2:
+            return Standing(rows[0].method if rows else "", None, float("nan"))
         difference = (rows[0].values[metric] - rows[1].values[metric]).double().numpy()
         difference = difference[~np.isnan(difference)]
         p = float(stats.wilcoxon(difference).pvalue) if difference.any() else 1.0
@@ -176,21 +172,17 @@ class ScoreTable:
     def notes(self) -> list[str]:
         """Best against second in every column, in words."""
         notes = []
-        for model in dict.fromkeys(r.model for r in self.rows):
-            for metric in self.metrics:
-                standing = self.standing(model, metric)
-                if standing.second is not None:
-                    verdict = "clearly better than" if standing.p < 0.05 else "not clearly better than"
-                    notes.append(
-                        f"{model}, {metric}: {standing.best} is {verdict} {standing.second} (p = {standing.p:.2g})."
-                    )
+        for model, metric in product(dict.fromkeys(row.model for row in self.rows), self.metrics):
+            best, second, p = self.standing(model, metric)
+            if second is not None:
+                verdict = "clearly better than" if p < 0.05 else "not clearly better than"
+                notes.append(f"{model}, {metric}: {best} is {verdict} {second} (p = {p:.2g}).")
         return notes
 
     def to_markdown(self, notes: bool = True) -> str:
         """The table in Markdown: best bold, second best in italics, then, as ``notes``, who is clearly better."""
         marks: Mapping[int, str] = {0: "{}", 1: "**{}**", 2: "*{}*"}
-        lines = [f"| {' | '.join(self.headings)} |", "|" + "---|" * len(self.headings)]
-        lines += [f"| {' | '.join(row)} |" for row in self.cells(lambda text, place: marks[place].format(text))]
+        lines = markdown_table(self.headings, self.cells(lambda text, place: marks[place].format(text)))
         caption = (
             f"Mean ± standard error over {self.images} images; protocol `{self.protocol}`; best bold, second italic."
         )
@@ -206,37 +198,25 @@ class ScoreTable:
                 text = text.replace(sign, latex)
             return text
 
-        lines = [f"\\begin{{tabular}}{{ll{'r' * (len(self.headings) - 2)}}}", "\\toprule"]
-        lines += [" & ".join(map(written, self.headings)) + " \\\\", "\\midrule"]
-        for row in self.cells(lambda text, place: marks[place].format(text)):
-            lines.append(" & ".join(map(written, row)) + " \\\\")
-        return "\n".join([*lines, "\\bottomrule", "\\end{tabular}"]) + "\n"
+        marked = self.cells(lambda text, place: marks[place].format(text))
+        head, *rows = (" & ".join(map(written, cells)) + " \\\\" for cells in (self.headings, *marked))
+        begin = f"\\begin{{tabular}}{{ll{'r' * (len(self.headings) - 2)}}}"
+        return "\n".join([begin, "\\toprule", head, "\\midrule", *rows, "\\bottomrule", "\\end{tabular}", ""])
 
     def write(self, folder: str | Path) -> None:
         """Write the table as Markdown, LaTeX and CSV, and the value of every image as Parquet."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        out = Path(folder)
-        out.mkdir(parents=True, exist_ok=True)
-        (out / "scores.md").write_text(self.to_markdown(), encoding="utf-8")
-        (out / "scores.tex").write_text(self.to_latex(), encoding="utf-8")
-        with (out / "scores.csv").open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            numbers = [f"{metric}{end}" for metric in self.metrics for end in ("", "_standard_error")]
-            writer.writerow(["model", "method", "protocol", "images", *numbers, *self.facts, "seconds_per_image"])
-            for row in self.rows:
-                means = [n for metric in self.metrics for n in (row[metric].mean, row[metric].standard_error)]
-                facts = [row.facts.get(fact, "") for fact in self.facts]
-                writer.writerow([row.model, row.method, self.protocol, self.images, *means, *facts, row.seconds])
-        long: dict[str, list[Any]] = {key: [] for key in ("model", "method", "image", *self.metrics)}
+        summary, long = list[dict[str, Any]](), list[dict[str, Any]]()
         for row in self.rows:
-            long["model"] += [row.model] * self.images
-            long["method"] += [row.method] * self.images
-            long["image"] += range(self.images)
+            own = {"model": row.model, "method": row.method}
+            line = {**own, "protocol": self.protocol, "images": self.images}
             for metric in self.metrics:
-                long[metric] += row.values[metric].tolist()
-        pq.write_table(pa.table(long), out / "scores.parquet")
+                line |= {metric: row[metric].mean, f"{metric}_standard_error": row[metric].standard_error}
+            facts = {fact: row.facts.get(fact, "") for fact in self.facts}
+            summary.append({**line, **facts, "seconds_per_image": row.seconds})
+            values = {metric: row.values[metric].tolist() for metric in self.metrics}
+            for image in range(self.images):
+                long.append({**own, "image": image, **{metric: values[metric][image] for metric in self.metrics}})
+        write_tables(folder, "scores", {"md": self.to_markdown(), "tex": self.to_latex()}, summary, long)
 
 
 def _method_of(choices: Mapping[str, Any]) -> str:

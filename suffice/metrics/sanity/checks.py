@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import torch
@@ -12,7 +12,7 @@ from torch import Tensor
 from suffice.attribution import Attribution, Method, attribute, find_method
 from suffice.errors import OptionError
 from suffice.metrics.sanity.randomize import How, Randomizer
-from suffice.metrics.sanity.report import Check, SanityReport, SanityRow
+from suffice.metrics.sanity.report import SanityReport, SanityRow
 from suffice.metrics.sanity.similarity import SIMILARITIES, constant
 from suffice.options import Count, check_options
 from suffice.vision import Classifier, Images, open_images
@@ -23,7 +23,6 @@ BLOCK = 256
 TRAINED = "trained"
 
 Methods = str | Method | Sequence[str | Method]
-Versions = Callable[[int], Iterator[Classifier]]
 
 
 def sanity_check(
@@ -92,8 +91,8 @@ def sanity_check(
             yield version
 
     steps = (TRAINED, *(layer.name for layer in layers))
-    comparison = _Comparison(check, how, steps, versions, draws, options or {}, seed, batch_size, on_progress)
-    return comparison(net, images, methods, targets)
+    report = partial(SanityReport, check=check, how=how, steps=steps, draws=draws, seed=seed)
+    return _compare(report, versions, net, images, methods, targets, options or {}, batch_size, on_progress)
 
 
 def data_randomization(
@@ -113,19 +112,8 @@ def data_randomization(
     The second has learned its training images by heart and nothing else. A method whose maps are alike for both shows
     the image, not what the model knows. ``suffice train NAME --permute-labels`` trains such a model.
 
-    Args:
-        net: The classifier, trained on true labels.
-        permuted: The same network, trained on permuted labels.
-        images: Anything that :func:`suffice.open_images` takes; images that neither was trained on.
-        methods: As for :func:`sanity_check`, as are the other arguments.
-        targets: The classes to explain in both; None: what ``net`` predicts.
-        options: Of methods, by name.
-        seed: Seed of everything random.
-        batch_size: Inputs per forward.
-        on_progress: Called with (maps made, maps in all).
-
-    Returns:
-        Similarities for each method and image, and verdicts.
+    Arguments are those of :func:`sanity_check`, and ``permuted``, the same network trained on permuted labels. The
+    images are ones that neither was trained on; the classes are, for None, what ``net`` predicts.
     """
 
     def versions(draw: int) -> Iterator[Classifier]:
@@ -133,121 +121,98 @@ def data_randomization(
         yield permuted
 
     steps = (TRAINED, "permuted labels")
-    comparison = _Comparison("data", "trained", steps, versions, 1, options or {}, seed, batch_size, on_progress)
-    return comparison(net, images, methods, targets)
+    report = partial(SanityReport, check="data", how="trained", steps=steps, draws=1, seed=seed)
+    return _compare(report, versions, net, images, methods, targets, options or {}, batch_size, on_progress)
 
 
-@dataclass(frozen=True)
-class _Comparison:
-    """Compares the maps of a model with those of other versions of it, block by block of the images.
+def _compare(
+    report: partial[SanityReport],
+    versions: Callable[[int], Iterator[Classifier]],
+    net: Classifier,
+    images: Any,
+    methods: Methods,
+    targets: Targets,
+    options: Mapping[str, Mapping[str, Any]],
+    batch_size: int | Literal["auto"],
+    on_progress: Callable[[int, int], None] | None,
+) -> SanityReport:
+    """Compare the maps of a model with those of its versions in each draw, block by block of the images."""
+    steps, draws, seed = (report.keywords[name] for name in ("steps", "draws", "seed"))
+    opened = open_images(images.detach() if isinstance(images, Tensor) else images)
+    chosen = _fitting(methods, net)
+    targets_of(targets, (), len(opened))  # a wrong number of them is said at once
+    total = len(chosen) * len(opened) * (1 + draws * len(steps))
+    done = 0
 
-    Attributes:
-        check: Name of the check.
-        how: How versions were made.
-        steps: Name of each version.
-        versions: From the number of a draw to the versions, one after the other.
-        draws: How many draws there are.
-        options: Of methods, by name.
-        seed: Seed of everything random in methods.
-        batch_size: Inputs per forward.
-        on_progress: Called with (maps made, maps in all).
-    """
+    def explained(version: Classifier, some: Images, method: Method, classes: Targets) -> Attribution:
+        nonlocal done
+        own = options.get(method.name, {})
+        found = attribute(version, some, method, classes, seed=seed, batch_size=batch_size, **own)
+        done += len(some)
+        if on_progress is not None:
+            on_progress(done, total)
+        return found
 
-    check: Check
-    how: str
-    steps: tuple[str, ...]
-    versions: Versions
-    draws: int
-    options: Mapping[str, Mapping[str, Any]]
-    seed: int
-    batch_size: int | Literal["auto"]
-    on_progress: Callable[[int, int], None] | None
-
-    def __call__(self, net: Classifier, images: Any, methods: Methods, targets: Targets) -> SanityReport:
-        opened = open_images(images.detach() if isinstance(images, Tensor) else images)
-        chosen = _fitting(methods, net)
-        targets_of(targets, (), len(opened))  # a wrong number of them is said at once
-        total = len(chosen) * len(opened) * (1 + self.draws * len(self.steps))
-        done = 0
-
-        def explained(version: Classifier, some: Images, method: Method, classes: Targets) -> Attribution:
-            nonlocal done
-            own = self.options.get(method.name, {})
-            found = attribute(version, some, method, classes, seed=self.seed, batch_size=self.batch_size, **own)
-            done += len(some)
-            if self.on_progress is not None:
-                self.on_progress(done, total)
-            return found
-
-        gathered = {method.name: _Gathered(self.draws, len(self.steps)) for method in chosen}
-        decided: list[Tensor] = []
-        for start in range(0, len(opened), BLOCK):
-            some = opened[start : start + BLOCK]
-            wanted = targets_of(targets, range(start, start + len(some)), len(opened))
-            before = {method.name: explained(net, some, method, wanted) for method in chosen}
-            classes = before[chosen[0].name].targets
-            decided.append(classes)
-            for method in chosen:
-                gathered[method.name].trained(before[method.name].maps)
-            for draw in range(self.draws):
-                for step, version in enumerate(self.versions(draw)):
-                    for method in chosen:
-                        maps = explained(version, some, method, classes).maps
-                        gathered[method.name].add(draw, step, before[method.name].maps, maps)
-        return SanityReport(
-            check=self.check,
-            how=self.how,
-            steps=self.steps,
-            rows=tuple(gathered[method.name].row(method.name) for method in chosen),
-            model=net.name,
-            images=len(opened),
-            draws=self.draws,
-            seed=self.seed,
-            targets=torch.cat(decided),
-            pixels=net.prepare(opened[:1])[0].cpu(),
-        )
+    gathered = [(method, _Gathered(draws, len(steps))) for method in chosen]
+    decided: list[Tensor] = []
+    for start in range(0, len(opened), BLOCK):
+        some = opened[start : start + BLOCK]
+        wanted = targets_of(targets, range(start, start + len(some)), len(opened))
+        for method, own in gathered:
+            before = explained(net, some, method, wanted)
+            own.begin(before.maps)
+            if method is chosen[0]:
+                decided.append(before.targets)
+        for draw in range(draws):
+            for step, version in enumerate(versions(draw)):
+                for method, own in gathered:
+                    own.add(draw, step, explained(version, some, method, decided[-1]).maps)
+    return report(
+        rows=tuple(own.row(method.name) for method, own in gathered),
+        model=net.name,
+        images=len(opened),
+        targets=torch.cat(decided),
+        pixels=net.prepare(opened[:1])[0].cpu(),
+    )
 
 
 class _Gathered:
-    """Similarities of one method, as the blocks of images come in."""
+    """Similarities of one method, as the blocks of images come in: for each block [draws, steps, B] float64."""
 
     def __init__(self, draws: int, steps: int) -> None:
-        self.values = {s: [[list[Tensor]() for _ in range(steps)] for _ in range(draws)] for s in SIMILARITIES}
-        self.others: dict[str, list[Tensor]] = {s: [] for s in SIMILARITIES}
-        self.constant = [list[Tensor]() for _ in range(steps)]
+        self.shape = (draws, steps)
+        self.values: dict[str, list[Tensor]] = {similarity: [] for similarity in (*SIMILARITIES, "constant")}
+        self.others: dict[str, list[Tensor]] = {similarity: [] for similarity in SIMILARITIES}
         self.example: list[Tensor] = []
 
-    def trained(self, maps: Tensor) -> None:
-        """Compare maps of the trained model with those of the next image, the last with the first."""
-        for similarity, function in SIMILARITIES.items():
-            alone = torch.full((len(maps),), torch.nan, dtype=torch.float64)
-            self.others[similarity].append(function(maps, maps.roll(1, 0)) if len(maps) > 1 else alone)
+    def begin(self, maps: Tensor) -> None:
+        """Take a block of maps of the trained model; compare each with the next image's, the last with the first."""
+        self.before = maps
+        empty = torch.full((*self.shape, len(maps)), torch.nan, dtype=torch.float64, device=maps.device)
+        for blocks in self.values.values():
+            blocks.append(empty.clone())
+        for name, function in SIMILARITIES.items():
+            self.others[name].append(function(maps, maps.roll(1, 0)) if len(maps) > 1 else empty[0, 0])
 
-    def add(self, draw: int, step: int, before: Tensor, after: Tensor) -> None:
+    def add(self, draw: int, step: int, after: Tensor) -> None:
         """Compare maps of the trained model with those of another version."""
-        if before.shape != after.shape:
+        if self.before.shape != after.shape:
             raise OptionError(
-                f"Maps of the two models have shapes {list(before.shape[1:])} and {list(after.shape[1:])}; "
+                f"Maps of the two models have shapes {list(self.before.shape[1:])} and {list(after.shape[1:])}; "
                 "give two models of the same architecture."
             )
-        for similarity, function in SIMILARITIES.items():
-            self.values[similarity][draw][step].append(function(before, after))
-        self.constant[step].append(constant(after).double())
+        for name, function in SIMILARITIES.items():
+            self.values[name][-1][draw, step] = function(self.before, after)
+        self.values["constant"][-1][draw, step] = constant(after).double()
         if len(self.example) == step and draw == 0:
             self.example.append(after[0])
 
     def row(self, method: str) -> SanityRow:
         """All of it."""
-        return SanityRow(
-            method,
-            {
-                s: torch.stack([torch.stack([torch.cat(v) for v in d]) for d in draws])
-                for s, draws in self.values.items()
-            },
-            {similarity: torch.cat(values) for similarity, values in self.others.items()},
-            torch.stack([torch.cat(values).mean() for values in self.constant]),
-            torch.stack(self.example),
-        )
+        values = {name: torch.cat(blocks, dim=2) for name, blocks in self.values.items()}
+        others = {name: torch.cat(blocks) for name, blocks in self.others.items()}
+        constants = values.pop("constant").mean(dim=(0, 2))
+        return SanityRow(method, values, others, constants, torch.stack(self.example))
 
 
 def _fitting(methods: Methods, net: Classifier) -> list[Method]:

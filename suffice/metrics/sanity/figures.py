@@ -6,6 +6,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from suffice.draw import overlay
+from suffice.draw.palettes import FAINT, HAIRLINE, INK
 from suffice.errors import MissingExtra
 from suffice.metrics.curve_figure import COLORS
 from suffice.metrics.sanity.report import LIMIT, SanityReport
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MARKERS = "osD^vPX*"  # tell lines apart in gray
-INK, QUIET, HAIRLINE = "#1f2933", "#6d7988", "#d8dee5"
 TITLES = {
     "spearman": "Spearman's rank correlation",
     "absolute": "Rank correlation of magnitudes",
@@ -29,12 +29,6 @@ def curve_figure(report: SanityReport) -> Figure:
     """Similarity to the trained model's maps against the layers that are randomized, one line a method.
 
     Bands are one standard error wide to either side. The dashed line is the limit of the verdicts.
-
-    Args:
-        report: Of :func:`suffice.metrics.sanity_check`.
-
-    Returns:
-        A matplotlib figure; ``figure.savefig("curves.png")`` writes it.
     """
     # Magnitudes have a panel of their own where some method has signs.
     signed = any(not row.values["spearman"].equal(row.values["absolute"]) for row in report.rows)
@@ -55,27 +49,20 @@ def curve_figure(report: SanityReport) -> Figure:
             lowest = min(lowest, float((mean - error).min()))
         panel.axhline(0, color=HAIRLINE, linewidth=1, zorder=0)
         if similarity != "ssim":
-            panel.axhline(LIMIT, color=QUIET, linewidth=1, linestyle=(0, (4, 3)), zorder=0)
+            panel.axhline(LIMIT, color=FAINT, linewidth=1, linestyle=(0, (4, 3)), zorder=0)
         panel.set_xticks(places, report.steps, rotation=50, ha="right", rotation_mode="anchor", fontsize=8)
         panel.set_title(TITLES[similarity], fontsize=10.5, color=INK, loc="left")
-        panel.set_xlabel(AXIS.get(report.check, ""), fontsize=9, color=QUIET)
+        panel.set_xlabel(AXIS.get(report.check, ""), fontsize=9, color=FAINT)
         _plain(panel)
     axes[0].set_ylim(lowest - 0.06, 1.06)
-    axes[0].set_ylabel("similarity to the map of the trained model", fontsize=9, color=QUIET)
+    axes[0].set_ylabel("similarity to the map of the trained model", fontsize=9, color=FAINT)
     axes[-1].legend(loc="upper left", bbox_to_anchor=(1.02, 1.0), borderaxespad=0, frameon=False, fontsize=9)
     _title(figure, report)
     return figure
 
 
 def box_figure(report: SanityReport) -> Figure:
-    """The similarity of each image's two maps at the last step, one box a method.
-
-    Args:
-        report: Of :func:`suffice.metrics.sanity.data_randomization`.
-
-    Returns:
-        A matplotlib figure.
-    """
+    """The similarity of each image's two maps at the last step, one box a method."""
     figure = _new_figure(max(4.0, 1.1 * len(report.rows) + 1.5), 4.2)
     axes = figure.subplots()
     for number, row in enumerate(report.rows):
@@ -87,24 +74,17 @@ def box_figure(report: SanityReport) -> Figure:
         )  # fmt: skip
         box["boxes"][0].set(facecolor=color, alpha=0.45, edgecolor=color)
     axes.axhline(0, color=HAIRLINE, linewidth=1, zorder=0)
-    axes.axhline(LIMIT, color=QUIET, linewidth=1, linestyle=(0, (4, 3)), zorder=0)
+    axes.axhline(LIMIT, color=FAINT, linewidth=1, linestyle=(0, (4, 3)), zorder=0)
     axes.set_xticks(range(len(report.rows)), [row.method for row in report.rows], rotation=30, ha="right", fontsize=9)
     axes.set_ylim(-1.05, 1.05)
-    axes.set_ylabel(TITLES["spearman"], fontsize=9, color=QUIET)
+    axes.set_ylabel(TITLES["spearman"], fontsize=9, color=FAINT)
     _plain(axes)
     _title(figure, report)
     return figure
 
 
 def strip_figure(report: SanityReport) -> Figure:
-    """The maps of the first image at every step, over the image: one row a method.
-
-    Args:
-        report: What a check returned.
-
-    Returns:
-        A matplotlib figure.
-    """
+    """The maps of the first image at every step, over the image: one row a method."""
     across, down = len(report.steps), len(report.rows)
     width = 1.25 * (across + 1) + 0.3
     figure = _new_figure(width, 1.4 * down + 0.8)
@@ -117,7 +97,7 @@ def strip_figure(report: SanityReport) -> Figure:
         drawn = enlarge(row.example.float(), (SHARPNESS, SHARPNESS))
         for place, values, number in zip(axes[1:], drawn, row.values["spearman"][0, :, 0].tolist(), strict=True):
             place.imshow(overlay(values, report.pixels))
-            place.set_xlabel(f"{number:.2f}", fontsize=7.5, color=QUIET, labelpad=2)
+            place.set_xlabel(f"{number:.2f}", fontsize=7.5, color=FAINT, labelpad=2)
     for column, name in enumerate(("image", *report.steps)):
         grid[0][column].set_title(name, fontsize=7.5, color=INK)
     for axes in grid.flat:
@@ -140,10 +120,10 @@ def _new_figure(width: float, height: float) -> Figure:
 
 
 def _plain(axes: Any) -> None:
-    axes.tick_params(labelsize=8, colors=QUIET, labelcolor=INK, length=3)
+    axes.tick_params(labelsize=8, colors=FAINT, labelcolor=INK, length=3)
     for side, spine in axes.spines.items():
         spine.set_visible(side in ("left", "bottom"))
-        spine.set_color(QUIET)
+        spine.set_color(FAINT)
 
 
 def _title(figure: Figure, report: SanityReport) -> None:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from suffice.metrics.sanity.similarity import SIMILARITIES
+from suffice.metrics.tables import markdown_table, write_tables
 
 Check = Literal["cascading", "independent", "data"]
 
 LIMIT = 0.5
+JUDGED = ("spearman", "absolute")
 RULE = (
     "Rule: a method depends on what was randomized if the rank correlation with its maps of the trained model is below "
     f"{LIMIT} by two standard errors, of the values and of their magnitudes; it does not if either is above it by two."
@@ -131,28 +133,29 @@ class SanityReport:
         have in common.
         """
         row = self.row(method)
-        low, high = self._interval(row)
-        judged = slice(1, None) if self.check == "independent" else slice(-1, None)
-        subject = SUBJECT[self.check]
-        if bool((high[judged] < LIMIT).all()):
-            return Verdict(True, f"depends on {subject}")
-        if bool((low[judged] > LIMIT).any()):
-            if self.check == "independent":
-                kept = [step for step, kept in zip(self.steps[1:], (low[1:] > LIMIT).tolist(), strict=True) if kept]
-                return Verdict(False, f"hardly depends on {', '.join(kept)}")
-            return Verdict(False, f"does not depend on {subject}")
-        return Verdict(None, "unclear")
+        means = torch.stack([row.means(kind) for kind in JUDGED])
+        twice = 2 * torch.stack([row.standard_errors(kind) for kind in JUDGED]).nan_to_num(0.0)
+        first = 1 if self.check == "independent" else len(self.steps) - 1
+        below = ((means + twice).amax(dim=0) < LIMIT)[first:]
+        above = ((means - twice).amax(dim=0) > LIMIT)[first:]
+        if below.all():
+            return Verdict(True, f"depends on {SUBJECT[self.check]}")
+        if not above.any():
+            return Verdict(None, "unclear")
+        if self.check == "independent":
+            kept = [step for step, kept in zip(self.steps[1:], above.tolist(), strict=True) if kept]
+            return Verdict(False, f"hardly depends on {', '.join(kept)}")
+        return Verdict(False, f"does not depend on {SUBJECT[self.check]}")
 
     def cells(self) -> Iterator[list[str]]:
         """Rows as text, under ``HEADINGS``: after complete randomization, or of the layer alone that matters least."""
         for row in self.rows:
             cells = [row.method]
             for similarity in SIMILARITIES:
-                step = self._judged_step(row, similarity)
-                cells.append(
-                    f"{float(row.means(similarity)[step]):.2f} ± {float(row.standard_errors(similarity)[step]):.2f}"
-                )
-            yield [*cells, f"{float(row.others['spearman'].mean()):.2f}", str(self.verdict(row.method))]
+                means, errors = row.means(similarity), row.standard_errors(similarity)
+                step = 1 + int(means[1:].argmax()) if self.check == "independent" else -1
+                cells.append(f"{means[step]:.2f} ± {errors[step]:.2f}")
+            yield [*cells, f"{row.others['spearman'].mean():.2f}", str(self.verdict(row.method))]
 
     def notes(self) -> list[str]:
         """What to know beside the table."""
@@ -175,8 +178,7 @@ class SanityReport:
         }[self.check]
         draws = f", {self.draws} draws" if self.draws > 1 else ""
         lines = [f"{self.model}, {self.images} images{draws}: similarity of maps, {what}.", ""]
-        lines += [f"| {' | '.join(HEADINGS)} |", "|---|" + "---:|" * 4 + "---|"]
-        lines += [f"| {' | '.join(cells)} |" for cells in self.cells()]
+        lines += markdown_table(HEADINGS, self.cells(), right=range(1, 5))
         return "\n".join([*lines, "", RULE, *("\n" + note for note in self.notes())]) + "\n"
 
     def to_json(self) -> dict[str, Any]:
@@ -184,60 +186,34 @@ class SanityReport:
         rows = []
         for row in self.rows:
             verdict = self.verdict(row.method)
+            own = {"method": row.method, "depends": verdict.depends, "verdict": verdict.text}
             similar = {
                 s: {"mean": _plain(row.means(s)), "standard_error": _plain(row.standard_errors(s))} for s in row.values
             }
             others = {s: _plain(values.mean()) for s, values in row.others.items()}
-            rows.append(
-                {
-                    "method": row.method, "depends": verdict.depends, "verdict": verdict.text, **similar,
-                    "other_images": others, "constant": _plain(row.constant),
-                }
-            )  # fmt: skip
+            rows.append({**own, **similar, "other_images": others, "constant": _plain(row.constant)})
         same = {name: getattr(self, name) for name in ("check", "how", "model", "images", "draws", "seed")}
         return {**same, "steps": list(self.steps), "rows": rows, "notes": self.notes()}
 
     def write(self, folder: str | Path) -> Sequence[Path]:
-        """Write the table as Markdown, means and errors of every step as CSV, values of every image as Parquet.
-
-        Returns:
-            The files.
-        """
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        out = Path(folder)
-        out.mkdir(parents=True, exist_ok=True)
-        files = [out / f"sanity.{kind}" for kind in ("md", "csv", "parquet")]
-        files[0].write_text(self.to_markdown(), encoding="utf-8")
-        common = [self.model, self.check, self.how]
-        with files[1].open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            numbers = [name for similarity in SIMILARITIES for name in (similarity, f"{similarity}_standard_error")]
-            writer.writerow(["model", "check", "how", "method", "step", "layer", "images", *numbers])
-            for row in self.rows:
-                columns = [column.tolist() for s in SIMILARITIES for column in (row.means(s), row.standard_errors(s))]
-                for step, (layer, *values) in enumerate(zip(self.steps, *columns, strict=True)):
-                    writer.writerow([*common, row.method, step, layer, self.images, *values])
-        long: dict[str, list[Any]] = {key: [] for key in ("method", "draw", "step", "layer", "image", *SIMILARITIES)}
+        """Write the table as Markdown, means and errors of every step as CSV, values of every image as Parquet."""
+        summary, long = list[dict[str, Any]](), list[dict[str, Any]]()
         for row in self.rows:
-            draws, steps, images = row.values["spearman"].shape
-            places = [(d, s, i) for d in range(draws) for s in range(steps) for i in range(images)]
-            long["method"] += [row.method] * len(places)
-            long["layer"] += [self.steps[step] for _, step, _ in places]
-            for number, name in enumerate(("draw", "step", "image")):
-                long[name] += [place[number] for place in places]
-            for similarity in SIMILARITIES:
-                long[similarity] += row.values[similarity].flatten().tolist()
-        pq.write_table(pa.table(long), files[2])
-        return files
+            own = {"model": self.model, "check": self.check, "how": self.how, "method": row.method}
+            numbers = dict[str, list[float]]()
+            for s in SIMILARITIES:
+                numbers |= {s: row.means(s).tolist(), f"{s}_standard_error": row.standard_errors(s).tolist()}
+            for step, layer in enumerate(self.steps):
+                means = {name: values[step] for name, values in numbers.items()}
+                summary.append({**own, "step": step, "layer": layer, "images": self.images, **means})
+            single = [row.values[s].flatten().tolist() for s in SIMILARITIES]
+            for (draw, step, image), *values in zip(np.ndindex(*row.values["spearman"].shape), *single, strict=True):
+                place = {"method": row.method, "draw": draw, "step": step, "layer": self.steps[step], "image": image}
+                long.append({**place, **dict(zip(SIMILARITIES, values, strict=True))})
+        return write_tables(folder, "sanity", {"md": self.to_markdown()}, summary, long)
 
     def draw(self, folder: str | Path) -> Sequence[Path]:
-        """Draw the similarities, and the maps of the first image step by step, as PNG; needs matplotlib.
-
-        Returns:
-            The files.
-        """
+        """Draw the similarities, and the maps of the first image step by step, as PNG; needs matplotlib."""
         from suffice.metrics.sanity.figures import box_figure, curve_figure, strip_figure
 
         out = Path(folder)
@@ -249,18 +225,6 @@ class SanityReport:
         for name, figure in figures.items():
             figure.savefig(out / name, dpi=160)
         return [out / name for name in figures]
-
-    def _interval(self, row: SanityRow) -> tuple[Tensor, Tensor]:
-        """Two standard errors below and above the larger of the two rank correlations, [steps]."""
-        kinds = ("spearman", "absolute")
-        means = torch.stack([row.means(kind) for kind in kinds])
-        errors = torch.stack([row.standard_errors(kind).nan_to_num(0.0) for kind in kinds])
-        return (means - 2 * errors).amax(dim=0), (means + 2 * errors).amax(dim=0)
-
-    def _judged_step(self, row: SanityRow, similarity: str) -> int:
-        if self.check != "independent":
-            return len(self.steps) - 1
-        return 1 + int(row.means(similarity)[1:].argmax())
 
 
 def _plain(values: Tensor) -> Any:

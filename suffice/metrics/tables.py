@@ -1,0 +1,44 @@
+"""Tables as text and as files."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+
+def markdown_table(headings: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[int] = ()) -> list[str]:
+    """Lines of a table in Markdown; the columns ``right`` are flush right.
+
+    Example:
+        >>> markdown_table(["method", "mean"], [["rise", "0.83"]], right=[1])
+        ['| method | mean |', '|---|---:|', '| rise | 0.83 |']
+    """
+    flush = set(right)
+    rule = "|" + "".join("---:|" if column in flush else "---|" for column in range(len(headings)))
+    first, *rest = (f"| {' | '.join(cells)} |" for cells in (headings, *rows))
+    return [first, rule, *rest]
+
+
+def write_tables(
+    folder: str | Path,
+    name: str,
+    texts: Mapping[str, str],
+    summary: Sequence[Mapping[str, Any]],
+    long: Sequence[Mapping[str, Any]],
+) -> list[Path]:
+    """Write texts by their suffix, the rows of a summary as CSV and those of a long table as Parquet; the files."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    files = {suffix: Path(folder) / f"{name}.{suffix}" for suffix in (*texts, "csv", "parquet")}
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    for suffix, text in texts.items():
+        files[suffix].write_text(text, encoding="utf-8")
+    with files["csv"].open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(summary[0]))
+        writer.writeheader()
+        writer.writerows(summary)
+    pq.write_table(pa.Table.from_pylist(long), files["parquet"])
+    return list(files.values())
