@@ -13,9 +13,8 @@ from suffice.draw.layers import Layers, lay_out
 from suffice.draw.overlays import map_colors, overlay, side_by_side
 from suffice.draw.palettes import ramp_color
 from suffice.draw.pictures import as_image, data_uri, from_png, small_picture, to_png
-from suffice.draw.svg import document, tag, text
+from suffice.draw.svg import document, show, tag, text
 from suffice.draw.thumbnails import Thumbnails, region_picture
-from suffice.draw.viewer import show
 from suffice.draw.words import shortened, wrap
 
 __all__ = [

@@ -16,19 +16,12 @@ Neighbors = dict[int, list[int]]
 
 @dataclass(frozen=True)
 class Layers:
-    """Where nodes are.
+    """Where nodes are."""
 
-    Attributes:
-        rows: Nodes from the top row down, each row from left to right.
-        room: For each row the width that a node has for itself; it never grows from one row to the next.
-        centers: Center of each node, from the left.
-        width: Width of the whole.
-    """
-
-    rows: list[list[int]]
-    room: list[float]
-    centers: dict[int, float]
-    width: float
+    rows: list[list[int]]  # from the top down, each from left to right
+    room: list[float]  # the width that a node of each row has for itself; it never grows from one row to the next
+    centers: dict[int, float]  # of each node, from the left
+    width: float  # of the whole
 
 
 def lay_out(

@@ -39,15 +39,11 @@ def levels(values: Tensor) -> Tensor:
 
 
 def overlay(values: Tensor, image: Image.Image | Tensor | None = None) -> Image.Image:
-    """A map in colors, over an image where one is given.
+    """A map in colors, RGB of the map's size, over an image where one is given.
 
     Args:
         values: [H, W], any range; see :func:`suffice.draw.overlays.levels`.
-        image: The image that the map is about, as decoded or as pixels [3, H, W], uint8 or float in [0, 1]; resized to
-            the map.
-
-    Returns:
-        RGB picture of the map's size.
+        image: What the map is about, as decoded or as pixels [3, H, W], uint8 or float in [0, 1]; resized to the map.
     """
     level = levels(values)
     strength = level.abs()

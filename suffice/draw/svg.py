@@ -1,11 +1,16 @@
-"""SVG as text.
+"""SVG as text, and documents to look at.
 
 Attributes only, no style sheet: several pictures can then stand in one page without changing each other.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import sys
+import tempfile
+import webbrowser
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal
 from xml.sax.saxutils import escape, quoteattr
 
 from suffice.draw.palettes import INK
@@ -54,7 +59,7 @@ def text(x: float, y: float, content: str, size: float, fill: str = INK, **attri
 def document(
     width: float, height: float, *inside: str, title: str, description: str = "", definitions: str = ""
 ) -> str:
-    """A whole picture on white, without references to anything outside itself.
+    """A whole SVG document on white, without references to anything outside itself.
 
     Args:
         width: In units of the drawing.
@@ -63,9 +68,6 @@ def document(
         title: What it shows, for tooltips and for those who cannot see it.
         description: More about it.
         definitions: Markup of what the rest refers to.
-
-    Returns:
-        The SVG document.
     """
     return tag(
         "svg",
@@ -82,3 +84,17 @@ def document(
         font_family=SANS,
         role="img",
     )
+
+
+def show(markup: str, kind: Literal["svg", "html"] = "svg") -> Path | None:
+    """Show a document: below the cell of a notebook, elsewhere in the browser, by a temporary file that is returned."""
+    if "ipykernel" in sys.modules:
+        display: Any = import_module("IPython.display")
+        display.display((display.SVG if kind == "svg" else display.HTML)(markup))
+        return None
+    with tempfile.NamedTemporaryFile("w", prefix="suffice-", suffix=f".{kind}", delete=False, encoding="utf-8") as file:
+        file.write(markup)
+    path = Path(file.name)
+    if not webbrowser.open(path.as_uri()):
+        print(f"No browser to show it in; it is in {path}.")
+    return path

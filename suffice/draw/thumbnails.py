@@ -26,7 +26,7 @@ RADIUS = 5.0
 def region_picture(
     picture: Drawable, grid: Grid, cells: Iterable[int], baseline: Drawable | str | None = None, hide: Hide = "dim"
 ) -> Image.Image:
-    """A picture of one region.
+    """A picture of one region, RGB of the size of the whole, with a line around what is kept.
 
     Args:
         picture: A PIL image, or a tensor [3, H, W], uint8 or float in [0, 1].
@@ -34,9 +34,6 @@ def region_picture(
         cells: The cells that are kept.
         baseline: With ``hide="baseline"``: the baseline's picture, or its name.
         hide: ``"dim"`` fades the other cells, ``"baseline"`` shows the baseline there.
-
-    Returns:
-        An RGB image of the picture's size, with a line around what is kept.
 
     Example:
         >>> picture = torch.zeros(3, 64, 64)
@@ -75,10 +72,7 @@ def hidden_picture(photo: Image.Image, baseline: Drawable | str | None, hide: Hi
 
 
 def outline(cells: Collection[int], side: int) -> list[Segment]:
-    """The border of a region.
-
-    Returns:
-        Segments (x0, y0, x1, y1) in cells, along the lines of the grid; straight runs are one segment.
+    """The border of a region: segments (x0, y0, x1, y1) in cells along the lines of the grid, straight runs as one.
 
     Example:
         >>> outline([0, 1], side=2)
@@ -114,14 +108,10 @@ class Thumbnails:
         self, side: int, photo: Image.Image | None = None, rest: Image.Image | None = None, key: str = ""
     ) -> None:
         self.side, self.aspect = side, 1.0 if photo is None else photo.height / photo.width
+        self.dims = rest is None
         self._images = {n: data_uri(i) for n, i in (("photo", photo), ("rest", rest)) if i is not None}
         self.prefix = "s" + sha256("\n".join([key, *self._images.values()]).encode()).hexdigest()[:8]
         self._clips: dict[str, str] = {}
-
-    @property
-    def has_rest(self) -> bool:
-        """Whether something else shows where cells are hidden."""
-        return "rest" in self._images
 
     def definitions(self) -> str:
         """What thumbnails refer to; complete once all of them are drawn."""
@@ -139,15 +129,9 @@ class Thumbnails:
         marked: Mapping[int, float] | None = None,
         ring: bool = False,
     ) -> str:
-        """One thumbnail.
+        """One thumbnail, from its left and top, of the cells that are kept.
 
-        Args:
-            x: Left.
-            y: Top.
-            width: Its width.
-            cells: Cells that are kept.
-            marked: Cells to outline → width of the line.
-            ring: Whether to draw a strong frame around it.
+        ``marked`` cells are outlined by a line of that width; with ``ring`` there is a strong frame around it.
         """
         pixel = self.side / width
         parts = [
@@ -171,10 +155,10 @@ class Thumbnails:
         photo = f"#{self.prefix}-photo"
         if len(cells) == self.side**2:
             return [tag("use", href=photo)]
-        if "rest" in self._images:
-            back = tag("use", href=f"#{self.prefix}-rest")
-        else:
+        if self.dims:
             back = tag("rect", width=self.side, height=high, fill=VEIL) + tag("use", href=photo, opacity=DIMMED)
+        else:
+            back = tag("use", href=f"#{self.prefix}-rest")
         if not cells:
             return [back]
         shape = tag("path", d=self._squares(cells))
@@ -204,5 +188,4 @@ class Thumbnails:
         return "".join(f"M{column} {number(row * self.aspect)}h1v{high}h-1z" for row, column in corners)
 
     def _clip(self, shape: str) -> str:
-        name = self._clips.setdefault(shape, f"{self.prefix}-clip{len(self._clips)}")
-        return f"url(#{name})"
+        return f"url(#{self._clips.setdefault(shape, f'{self.prefix}-clip{len(self._clips)}')})"

@@ -15,12 +15,7 @@ THIN_SPACE = "\u2009"
 
 
 def printable(text: str) -> str:
-    """The text with a replacement sign for what no document can hold.
-
-    Example:
-        >>> printable("cat" + chr(0) + ".jpg")
-        'cat�.jpg'
-    """
+    """The text with a replacement sign for what no document can hold."""
     return _UNPRINTABLE.sub("\ufffd", text)
 
 
@@ -30,12 +25,7 @@ def percent(ratio: float) -> str:
 
 
 def grouped(count: int) -> str:
-    """A whole number with thin spaces between the thousands.
-
-    Example:
-        >>> grouped(1204).split(THIN_SPACE)
-        ['1', '204']
-    """
+    """A whole number with thin spaces between the thousands."""
     return f"{count:,}".replace(",", THIN_SPACE)
 
 
@@ -50,10 +40,7 @@ def text_width(text: str, size: float) -> float:
 
 
 def wrap(words: Sequence[str], size: float, width: float) -> list[list[int]]:
-    """Break words into lines of at most a width; a word that is too wide has a line of its own.
-
-    Returns:
-        For each line the indices of its words.
+    """Break words into lines of at most a width, as indices; a word that is too wide has a line of its own.
 
     Example:
         >>> wrap(["one", "two", "three"], 10, 50)

@@ -57,11 +57,6 @@ class Counts:
             raise OptionError(f"counting={counting!r}; it can be {', '.join(COUNTINGS)}.")
         return dict(zip(self.thresholds, self.counts[counting], strict=True))
 
-    @property
-    def depth_profile(self) -> list[float]:
-        """Mean ratio after 0, 1, 2, … deletions."""
-        return [s / n for s, n in zip(self.depth_ratio_sums, self.depth_counts, strict=True)]
-
 
 def count_subexplanations(
     grid: Grid,

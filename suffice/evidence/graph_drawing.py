@@ -110,7 +110,7 @@ class _Page:
             f"grid {side} × {side}",
             f"enough at a ratio {'>' if chosen['strict'] else '≥'} {percent(chosen['threshold'])}",
             f"baseline {chosen['baseline']}, alone {percent(evidence.baseline_confidence)} confidence",
-            "hidden cells show the baseline" if self.thumbs.has_rest else "",
+            "" if self.thumbs.dims else "hidden cells show the baseline",
             "soft cells" if chosen["cells"] == "soft" else "",
             f"followed above {percent(self.graph.expand_at)}, best {self.graph.children} below each",
             "" if self.graph.merge else "equal regions drawn apart",

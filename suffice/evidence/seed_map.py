@@ -13,18 +13,10 @@ from suffice.perturb.runner import Runner
 
 
 def seed_map(runner: Runner, pixels: Tensor, targets: Tensor, settings: Settings, ids: Sequence[str]) -> Tensor:
-    """Rank the cells of images.
+    """Rank the cells of images [N, 3, H, W] for a class each, [N]; returns maps [N, side, side] in [0, 1].
 
-    Args:
-        runner: Of the classifier, which must be differentiable.
-        pixels: Images [N, 3, H, W] in [0, 1].
-        targets: Class asked about in each, [N] int64.
-        settings: Of which ``grid``, ``baseline``, ``seed`` and ``noise_defect`` are heeded. The defect is that of the
-            published code: noise that is meant to be 0.2 on every channel is 0.4 on red and none on green and blue.
-        ids: Identity of each image, on which its noise depends.
-
-    Returns:
-        Maps [N, side, side] in [0, 1], float32, high = important.
+    Of the settings, ``grid``, ``baseline``, ``seed`` and ``noise_defect`` are heeded. The defect is that of the
+    published code: noise that is meant to be 0.2 on every channel is 0.4 on red and none on green and blue.
 
     Example:
         >>> import torch

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 from suffice.errors import OptionError
@@ -59,10 +59,8 @@ class Settings:
 
     def changed(self, **changes: Any) -> Settings:
         """These settings with some changed; an unknown name is an error that lists those there are."""
-        known = [f.name for f in fields(self)]
-        for name in changes:
-            if name not in known:
-                raise OptionError(f"There is no setting {name!r}; there are {', '.join(known)}.")
+        if unknown := [name for name in changes if name not in vars(self)]:
+            raise OptionError(f"There is no setting {unknown[0]!r}; there are {', '.join(vars(self))}.")
         return replace(self, **changes)
 
     def to_dict(self) -> dict[str, Any]:
@@ -80,10 +78,7 @@ PRESETS = {
 
 
 def preset(name: str) -> Settings:
-    """A named set of choices.
-
-    ``"cvpr2024"`` and ``"preprint"`` come closest to what the two papers on comparing how networks decide report for
-    ResNet-50.
+    """A named set of choices: ``"default"``, or ``"cvpr2024"`` and ``"preprint"``, closest to those papers' ResNet-50.
 
     Example:
         >>> preset("cvpr2024").changed(grid=5).candidates
@@ -105,14 +100,9 @@ def list_presets() -> list[str]:
 
 
 def settings_of(settings: Settings | str | None, given: dict[str, Any]) -> Settings:
-    """The settings meant by a call that takes either ``settings=`` or each choice by its name.
+    """The settings meant by a call that takes either ``settings=`` or each choice by its name, not both.
 
-    Args:
-        settings: Settings, or the name of a preset.
-        given: All choices by name, as given or by default.
-
-    Raises:
-        OptionError: Both were given.
+    ``given`` has all choices by name, as given or by default.
     """
     if settings is None:
         return Settings(**given)

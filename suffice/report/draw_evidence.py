@@ -16,9 +16,6 @@ def draw_evidence(evidence: Evidence, folder: str | Path, picture: Drawable | No
         evidence: Of one image.
         folder: Where to; files are named after the image and its position.
         picture: The image as the model saw it; default: the small copy that evidence keeps.
-
-    Returns:
-        The files.
     """
     stem = Path(folder) / f"{evidence.index:05d}-{Path(evidence.name).stem}"
     stem.parent.mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,7 @@ from suffice.attribution import Attribution, Method, attribute, find_method
 from suffice.errors import OptionError
 from suffice.metrics import Scores, measure
 from suffice.perturb import Runner
-from suffice.report.explanation import ClassRow, explanation_figure, score_note
+from suffice.report.explanation import ClassRow, explanation_figure
 from suffice.vision import Classifier, Images, Predictions, open_images
 from suffice.vision.classifier import Targets
 from suffice.vision.stream import OnError, Skip
@@ -26,7 +26,6 @@ class Explanations:
     """Maps of images by several methods, for one class or several.
 
     Attributes:
-        net: The classifier.
         images: Those that could be read.
         predictions: What the model says of them.
         maps: By target as asked for (``""`` for the predicted class), then by method.
@@ -44,17 +43,15 @@ class Explanations:
     figures: Sequence[Path] = ()
 
     def figure(self, number: int, top: int = 0) -> str:
-        """Draw one image: one row a class, one overlay a method, and the scores below, as a standalone SVG.
-
-        Args:
-            number: Which image.
-            top: How many of its predictions to show beside it.
-        """
+        """Draw an image, by its number, with its ``top`` predictions: one row a class, one overlay a method, as SVG."""
         rows = []
         for wanted, by_method in self.maps.items():
             first = next(iter(by_method.values()))
             maps = {name: attribution.maps[number] for name, attribution in by_method.items()}
-            notes = {name: score_note(scores, number) for name, scores in self.scores.get(wanted, {}).items()}
+            notes = {
+                name: " · ".join(f"{metric} {float(scores[metric].values[number]):.2f}" for metric in _MEASURED)
+                for name, scores in self.scores.get(wanted, {}).items()
+            }
             label = f"{first.labels[number]}{_ROLES.get(wanted, '')}"
             rows.append(ClassRow(label, float(first.confidences[number]), maps, notes))
         picture = self.images[number]
@@ -96,12 +93,6 @@ def explain_images(
         on_error: ``"raise"`` the error of an image that cannot be read, or ``"skip"`` it and record it.
         on_progress: Called with (maps made or measured, in all).
 
-    Returns:
-        The maps, and what belongs to them.
-
-    Raises:
-        OptionError: A method does not fit, or a target is not there.
-
     Example:
         >>> from suffice.testing import WeightedSum
         >>> oracle = WeightedSum({5: 1.0, 6: 1.0}, threshold=1.0, grid=4, link="smooth")
@@ -139,15 +130,11 @@ def explain_images(
                 )
                 done += len(readable)
     found = Explanations(net, readable, predictions, maps, scores, predictions.skipped)
-    return found if folder is None else _drawn(found, top, folder)
-
-
-def _drawn(found: Explanations, top: int, folder: Path) -> Explanations:
-    """The same, with a figure of every image in a folder."""
-    figures = []
-    for number, picture in enumerate(found.images):
-        figures.append(folder / f"{number:05d}-{_as_file(Path(picture.name).stem)}.svg")
-        figures[-1].write_text(found.figure(number, top), encoding="utf-8")
+    if folder is None:
+        return found
+    figures = [folder / f"{n:05d}-{_as_file(Path(name).stem)}.svg" for n, name in enumerate(readable.names)]
+    for number, file in enumerate(figures):
+        file.write_text(found.figure(number, top), encoding="utf-8")
     return replace(found, figures=figures)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -16,9 +15,6 @@ from suffice.draw.overlays import levels
 from suffice.draw.palettes import COOL, EMPTY, FAINT, HAIRLINE, PLAIN, QUIET, WARM
 from suffice.draw.pictures import resampling
 from suffice.perturb import enlarge
-
-if TYPE_CHECKING:
-    from suffice.metrics import Scores
 
 MARGIN, GAP, SIDE = 28.0, 16.0, 196.0
 SHARPNESS = 2  # pixels of an embedded picture for each unit of the drawing
@@ -49,7 +45,7 @@ def explanation_figure(
     model: str = "",
     top: Sequence[tuple[str, float]] = (),
 ) -> str:
-    """Draw one image with its maps.
+    """Draw one image with its maps, as a standalone SVG.
 
     Args:
         pixels: What the model saw, [3, H, W] in [0, 1].
@@ -57,9 +53,6 @@ def explanation_figure(
         title: Name of the image.
         model: Name of the model.
         top: What the model says of the image: labels and scores, best first.
-
-    Returns:
-        A standalone SVG.
 
     Example:
         >>> rows = [ClassRow("cat", 0.9, {"gradient": torch.rand(7, 7)})]
@@ -69,14 +62,11 @@ def explanation_figure(
     high = SIDE * pixels.shape[1] / pixels.shape[2]
     photo = as_image(pixels)
     methods = list(rows[0].maps)
-    width = 2 * MARGIN + SIDE + (SIDE + GAP) * len(methods)
-    width = max(width, 2 * MARGIN + 2 * SIDE + GAP)
-    head = MARGIN + 44
-    body = head + 22
+    width = 2 * MARGIN + SIDE + (SIDE + GAP) * max(len(methods), 1)
+    body = MARGIN + 66
     below = 17 if any(row.notes for row in rows) else 0
     row_height = high + 34 + below
-    left_height = high + 26 + 22 * len(top)
-    foot = body + max(row_height * len(rows), left_height) + 18
+    foot = body + max(row_height * len(rows), high + 26 + 22 * len(top)) + 18
     parts = [
         text(MARGIN, MARGIN + 14, shortened(title, 17, width - 2 * MARGIN), 17, font_weight="bold"),
         text(MARGIN, MARGIN + 33, shortened(model, 12, width - 2 * MARGIN), 12, QUIET),
@@ -96,12 +86,6 @@ def explanation_figure(
     signed = any(bool((levels(m) < 0).any()) for row in rows for m in row.maps.values())
     parts += _color_bar(MARGIN, foot, width, signed)
     return document(width, foot + 40, *parts, title=title or "explanation")
-
-
-def score_note(scores: Scores, number: int) -> str:
-    """The note below the map of one image: its insertion and deletion."""
-    inserted, deleted = (float(scores[metric].values[number]) for metric in ("insertion", "deletion"))
-    return f"insertion {inserted:.2f} · deletion {deleted:.2f}"
 
 
 def _pixels(high: float) -> tuple[int, int]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from suffice.compare import PairedRatio, paired_ratio
+from suffice.compare import paired_ratio
 from suffice.evidence import EvidenceSet, Settings, find_evidence
 from suffice.evidence.statistics import Statistic, count_column
 from suffice.vision import Classifier, Images
@@ -54,17 +54,7 @@ def visits(
     settings: Settings = SETTINGS,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Iterator[Visit]:
-    """Search the same images with every network.
-
-    Args:
-        nets: The networks.
-        images: With labels.
-        settings: Choices of the search.
-        on_progress: Called with (image searches done, in all).
-
-    Yields:
-        What was found in each.
-    """
+    """Search the same labeled images with every network; ``on_progress`` gets (image searches done, in all)."""
     for number, net in enumerate(nets):
 
         def report(done: int, _: int, before: int = number * len(images)) -> None:
@@ -82,10 +72,8 @@ def table_rows(found: Sequence[Visit]) -> list[tuple[str, ...]]:
     rows = []
     for visit in found:
         numbers = [visit.statistics[column] for column in COLUMNS]
-        cells = [
-            f"{s.mean:.2f} ± {s.standard_error:.2f}" if s.mean < 100 else f"{s.mean:.0f} ± {s.standard_error:.0f}"
-            for s in numbers
-        ]
+        places = [2 if s.mean < 100 else 0 for s in numbers]
+        cells = [f"{s.mean:.{p}f} ± {s.standard_error:.{p}f}" for s, p in zip(numbers, places, strict=True)]
         rows.append((visit.name, visit.family, f"{visit.right:.0%}", *cells))
     return rows
 
@@ -103,7 +91,8 @@ def sentences(found: Sequence[Visit], level: float = 0.7) -> list[str]:
     contrasts = [c for c in CONTRASTS if c[1] in by_name and c[2] in by_name]
     lines = []
     for what, changed, plain in contrasts:
-        ratio = _compared(by_name[changed], by_name[plain], level)
+        both = (by_name[changed].evidence, by_name[plain].evidence)
+        ratio = paired_ratio(*([e.subexplanations("distinct")[level] for e in evidence] for evidence in both))
         how_many = "fewer" if ratio.ratio < 1 else "more"
         seen = (
             f"this {changed} has {how_many} sub-explanations at ≥ {level:.0%} than this {plain}"
@@ -127,7 +116,3 @@ def write_table(found: Sequence[Visit], path: Path) -> None:
         for visit in found:
             numbers = [n for c in COLUMNS for n in (visit.statistics[c].mean, visit.statistics[c].standard_error)]
             writer.writerow([visit.name, visit.family, visit.right, *numbers])
-
-
-def _compared(changed: Visit, plain: Visit, level: float) -> PairedRatio:
-    return paired_ratio(*([e.subexplanations("distinct")[level] for e in v.evidence] for v in (changed, plain)))
