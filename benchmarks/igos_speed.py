@@ -24,7 +24,7 @@ from torch import Tensor
 
 import suffice
 from benchmarks.real_models import photographs, resnet50_v1, sharpened
-from suffice.attribution.igos.penalty import BilateralVariation
+from suffice.attribution.igos.objective import BilateralVariation
 from suffice.perturb import Counters, Runner, enlarge, make_baseline
 
 

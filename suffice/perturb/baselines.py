@@ -59,10 +59,7 @@ _baselines: dict[str, Callable[[BaselineInput], Tensor]] = {}
 
 
 def register_baseline(*names: str) -> Callable[[Callable[[BaselineInput], Tensor]], Callable[[BaselineInput], Tensor]]:
-    """Decorator that makes a baseline known under one or more names.
-
-    The function maps a :class:`BaselineInput` to baseline images [N, 3, H, W] in [0, 1].
-    """
+    """Make a function from :class:`BaselineInput` to baselines [N, 3, H, W] in [0, 1] known under one or more names."""
 
     def register(function: Callable[[BaselineInput], Tensor]) -> Callable[[BaselineInput], Tensor]:
         _baselines.update(dict.fromkeys(names, function))
@@ -189,18 +186,10 @@ def tis_mean(given: BaselineInput) -> Tensor:
 
 
 def separable_blur(pixels: Tensor, kernel: np.ndarray, border: Border) -> Tensor:
-    """Blur rows and columns with the same kernel.
+    """Blur the rows and columns of images [N, C, H, W] with the same kernel, of odd length and sum 1.
 
     Each direction is one matrix product with a banded matrix that holds the border rule too, so images smaller than
-    the kernel are no special case.
-
-    Args:
-        pixels: [N, C, H, W].
-        kernel: Odd length, sums to 1.
-        border: ``"reflect"`` mirrors without repeating the edge pixel; ``"zero"`` pads with zeros.
-
-    Returns:
-        [N, C, H, W].
+    the kernel are no special case. ``"reflect"`` mirrors without repeating the edge pixel; ``"zero"`` pads with zeros.
     """
     height, width = pixels.shape[-2:]
     down = _blur_matrix(height, tuple(kernel), border).to(pixels)

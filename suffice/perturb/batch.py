@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any, Literal
 
 import torch
@@ -83,9 +83,8 @@ class Batch:
     def baseline(self, baseline: Baseline) -> Tensor:
         """Baseline pixels of each image, [B, 3, H, W] in [0, 1].
 
-        Args:
-            baseline: What :func:`suffice.perturb.make_baseline` takes; a tensor [N, 3, H, W] has one image for each of
-                all that were given.
+        It is what :func:`suffice.perturb.make_baseline` takes; a tensor [N, 3, H, W] has one image for each of all that
+        were given.
         """
         if isinstance(baseline, Tensor) and baseline.dim() == 4 and len(baseline) > 1:
             total = self.total or len(self)
@@ -108,29 +107,18 @@ class Batch:
         )
 
     def outputs(self, inputs: Tensor, output: Output = "logit") -> Tensor:
-        """What the model puts out for the target, part of the graph where gradients are on.
+        """What the model puts out for the target, [K·B] float32, part of the graph where gradients are on.
 
         Args:
             inputs: Normalized, [K·B, 3, H, W]: K versions of all images, one after the other.
             output: The ``"logit"``, or the ``"score"`` of the classifier (softmax unless told otherwise).
-
-        Returns:
-            [K·B] float32.
         """
         logits = self.runner.logits_with_graph(inputs).float()
         scores = logits if output == "logit" else self.net.scores(logits)
         return scores.gather(1, self.targets.repeat(len(inputs) // len(self))[:, None])[:, 0]
 
     def gradients(self, inputs: Tensor, output: Output = "logit") -> Tensor:
-        """Gradients of what the model puts out for the target, with respect to its inputs.
-
-        Args:
-            inputs: As for :meth:`outputs`.
-            output: As for :meth:`outputs`.
-
-        Returns:
-            [K·B, 3, H, W].
-        """
+        """Gradients [K·B, 3, H, W] of :meth:`outputs` with respect to the inputs."""
         with torch.enable_grad():
             leaf = inputs.detach().requires_grad_()
             outputs = self.outputs(leaf, output)
@@ -145,21 +133,18 @@ class Batch:
         return dict(seen.activations)
 
     def sum_over(self, count: int, work: Callable[[range], Tensor]) -> Tensor:
-        """Sum of something over many versions of every image, as many at once as fit.
+        """Sum of something over many versions of every image, [B, ...], as many at once as fit.
 
         Args:
             count: How many versions.
             work: From K versions to values [K·B, ...], all images of a version after each other.
-
-        Returns:
-            [B, ...].
         """
 
         def some(rows: slice) -> Tensor:
             versions = range(rows.start, rows.stop)
             return work(versions).unflatten(0, (len(versions), len(self))).sum(dim=0)
 
-        return sum_of(self.runner.run(count, some, cost=len(self)))
+        return reduce(torch.add, self.runner.run(count, some, cost=len(self)))
 
     def mean_over(self, count: int, work: Callable[[range], Tensor]) -> Tensor:
         """Mean of something over many versions of every image; see :meth:`sum_over`."""
@@ -172,12 +157,3 @@ def require_gradient(outputs: Tensor, net: Classifier) -> None:
         raise OptionError(
             f"The scores of {net.name} have no gradient with respect to the pixels; use a method that needs none."
         )
-
-
-def sum_of(parts: Any) -> Tensor:
-    """Sum of tensors as they come, of which only two are in memory at a time."""
-    total: Tensor | None = None
-    for part in parts:
-        total = part if total is None else total + part
-    assert total is not None, "nothing to sum over"
-    return total

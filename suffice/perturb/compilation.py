@@ -14,15 +14,11 @@ _numbers = itertools.count()
 
 
 class Compiled:
-    """A function compiled once for every kind of arguments, each version with a code object of its own.
+    """A function of tensors and what can be hashed, compiled once for every kind of arguments.
 
     torch remembers what it compiled by code object, up to a small number of versions each, and runs uncompiled beyond
-    it. A version holds for types, shapes but the first, and gradient modes; the first sizes of arguments come from the
-    batch size, but for those marked dynamic.
-
-    Args:
-        function: What is compiled; its arguments are tensors and what can be hashed.
-        batch_size: Says the current one.
+    it; so each version has one of its own. It holds for types, shapes but the first, and gradient modes; the first
+    sizes of arguments come from the batch size, but for those marked dynamic.
 
     Example:
         >>> half = Compiled(lambda values: values / 2, lambda: 4)

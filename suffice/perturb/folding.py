@@ -7,8 +7,8 @@ the very tensor that a convolution put out, and nothing else may read that tenso
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import torch
@@ -25,9 +25,7 @@ Pairs = list[tuple[str, str]]
 def foldable(module: nn.Module, inputs: Tensor) -> Pairs:
     """Names of convolutions and the batch normalizations that can be folded into them.
 
-    Args:
-        module: A model; it is run once in evaluation mode and left as it was.
-        inputs: What it is run on, such as one image of noise.
+    The model is run once in evaluation mode, on inputs such as one image of noise, and left as it was.
 
     Example:
         >>> foldable(nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU()), torch.rand(1, 3, 8, 8))
@@ -40,18 +38,12 @@ def foldable(module: nn.Module, inputs: Tensor) -> Pairs:
     made: list[tuple[str, Tensor]] = []
     read: list[tuple[str, Tensor]] = []
 
-    def note_output(name: str) -> Callable[..., None]:
-        def hook(_module: nn.Module, _inputs: Any, output: Tensor) -> None:
-            made.append((name, output))
-            uses.counts[id(output)] = 0
+    def note_output(name: str, _module: nn.Module, _inputs: Any, output: Tensor) -> None:
+        made.append((name, output))
+        uses.counts[id(output)] = 0
 
-        return hook
-
-    def note_input(name: str) -> Callable[..., None]:
-        def hook(_module: nn.Module, args: tuple[Any, ...]) -> None:
-            read.append((name, args[0]))
-
-        return hook
+    def note_input(name: str, _module: nn.Module, args: tuple[Any, ...]) -> None:
+        read.append((name, args[0]))
 
     uses = _Uses()
     numbers = {name: _numbers(part) for name, part in (convolutions | norms).items()}
@@ -59,9 +51,9 @@ def foldable(module: nn.Module, inputs: Tensor) -> Pairs:
     with ExitStack() as stack, preserved(module), torch.no_grad():
         # Hooks are taken off here: where the model is being preserved already, that ends later.
         for name, part in convolutions.items():
-            stack.callback(part.register_forward_hook(note_output(name)).remove)
+            stack.callback(part.register_forward_hook(partial(note_output, name)).remove)
         for name, part in norms.items():
-            stack.callback(part.register_forward_pre_hook(note_input(name)).remove)
+            stack.callback(part.register_forward_pre_hook(partial(note_input, name)).remove)
         with uses:
             outputs = module(inputs)
         uses.note(outputs)  # the caller reads them
@@ -75,12 +67,7 @@ def foldable(module: nn.Module, inputs: Tensor) -> Pairs:
 
 
 def fold(module: nn.Module, pairs: Pairs) -> None:
-    """Fold batch normalizations into convolutions, in place; their own place is then empty.
-
-    Args:
-        module: A copy of the model that :func:`foldable` looked at, in the precision in which to fold.
-        pairs: What it found.
-    """
+    """Fold what :func:`foldable` found, in place in a copy of the model; nothing is left of the normalizations."""
     for convolution_name, norm_name in pairs:
         convolution: Any = module.get_submodule(convolution_name)
         norm: Any = module.get_submodule(norm_name)

@@ -26,16 +26,7 @@ class Masks(Protocol):
     def __len__(self) -> int: ...
 
     def rows(self, rows: slice, size: tuple[int, int], device: torch.device) -> Tensor:
-        """Make some of the masks.
-
-        Args:
-            rows: Which ones.
-            size: Height and width in pixels.
-            device: Where to make them.
-
-        Returns:
-            [B, H, W] on the device; bool, or float in [0, 1].
-        """
+        """Make some of the masks for images of so many pixels, [B, H, W] on the device; bool, or float in [0, 1]."""
         ...
 
 
@@ -60,10 +51,8 @@ class RegionMasks:
     Example:
         >>> grid = Grid(2)
         >>> masks = RegionMasks(grid.from_cells([(0, 3)]), grid)
-        >>> masks.rows(slice(1), (4, 4), torch.device("cpu")).int()
+        >>> masks.rows(slice(1), (2, 4), torch.device("cpu")).int()
         tensor([[[1, 1, 0, 0],
-                 [1, 1, 0, 0],
-                 [0, 0, 1, 1],
                  [0, 0, 1, 1]]], dtype=torch.int32)
     """
 
@@ -87,12 +76,7 @@ class RegionMasks:
 
 
 class FloatMasks:
-    """Masks given as numbers.
-
-    Args:
-        values: [K, h, w] in [0, 1]; enlarged to the image where they are smaller.
-        enlargement: How; see :func:`enlarge`.
-    """
+    """Masks given as numbers [K, h, w] in [0, 1]; see :func:`enlarge` for those smaller than the image."""
 
     def __init__(self, values: Tensor, enlargement: Enlargement = "bilinear") -> None:
         if values.dim() != 3:
@@ -160,15 +144,9 @@ class RankMasks:
 
 
 def enlarge(maps: Tensor, size: tuple[int, int], rule: Enlargement = "bilinear") -> Tensor:
-    """Enlarge maps by a named rule; the two bilinear conventions are not interchangeable.
+    """Enlarge maps [K, h, w] to a height and width; the two bilinear conventions are not interchangeable.
 
-    Args:
-        maps: [K, h, w] float.
-        size: Height and width wanted.
-        rule: ``"bilinear"`` (half-pixel centers), ``"bilinear-corners"`` (corners aligned) or ``"nearest"``.
-
-    Returns:
-        [K, H, W].
+    The rule is ``"bilinear"`` (half-pixel centers), ``"bilinear-corners"`` (corners aligned) or ``"nearest"``.
     """
     if not allows(Enlargement, rule):
         raise OptionError(f"The enlargement is {rule!r}; it can be {in_words(Enlargement)}.")
@@ -180,21 +158,13 @@ def enlarge(maps: Tensor, size: tuple[int, int], rule: Enlargement = "bilinear")
 
 
 def fill_cells(shown: Tensor, size: tuple[int, int]) -> Tensor:
-    """Give every pixel the value of its cell.
-
-    Args:
-        shown: [B, side, side].
-        size: Height and width wanted.
-
-    Returns:
-        [B, H, W] of the same type.
-    """
+    """Give every pixel the value of its cell: from [B, side, side] to [B, H, W] of the same type."""
     rows, columns = (cell_of_pixel(n, shown.shape[1], shown.device) for n in size)
     return shown[:, rows][:, :, columns]
 
 
 def cell_of_pixel(length: int, side: int, device: torch.device | str | None = None) -> Tensor:
-    """The row (or column) of the grid in which each pixel row (or column) lies, [length] int64.
+    """The row (or column) of the grid in which each of so many pixel rows (or columns) lies, [length] int64.
 
     Cells differ by at most one pixel where ``side`` does not divide ``length``.
     """

@@ -33,12 +33,7 @@ class _Run(NamedTuple):
 
 
 class Memory:
-    """Answers by image and region.
-
-    Args:
-        limit: Most answers to keep; beyond it the largest run, which holds the oldest, is let go.
-        columns: How many numbers an answer has.
-    """
+    """Answers of ``columns`` numbers by image and region; beyond ``limit`` the largest run, the oldest, is let go."""
 
     def __init__(self, limit: int = 1 << 23, columns: int = 1) -> None:
         self.limit, self.columns = limit, columns
@@ -48,14 +43,7 @@ class Memory:
         return sum(len(run.values) for run in self._runs)
 
     def look_up(self, keys: Keys) -> tuple[Tensor, Tensor]:
-        """Find what is known.
-
-        Args:
-            keys: Distinct questions; see :func:`distinct`.
-
-        Returns:
-            Whether each is known, bool [K], and its answer, float32 [K, columns] (0 where unknown).
-        """
+        """Whether each of some distinct questions is known, bool [K], and its answer [K, columns], 0 where unknown."""
         known = torch.zeros_like(keys.hash, dtype=torch.bool)
         values = torch.zeros(len(known), self.columns, device=known.device)
         for run in self._runs:
@@ -89,14 +77,9 @@ class Memory:
 
 
 def distinct(images: Tensor, words: Tensor) -> tuple[Keys, Tensor]:
-    """Sort questions and drop repeated ones.
+    """Sort questions about images [K] and the words of their regions [K, words], and drop repeated ones.
 
-    Args:
-        images: [K] int64.
-        words: The regions, [K, words] int64.
-
-    Returns:
-        The distinct questions [D], and for each of the K questions which of them it is [K].
+    Returns the distinct questions [D], and for each of the K questions which of them it is [K].
     """
     columns = torch.cat([images[:, None], words], dim=1)
     hashes, order = _hash(columns).sort()

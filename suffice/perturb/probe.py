@@ -136,14 +136,9 @@ class Probe:
         ids: Sequence[str] | None = None,
         whole: Tensor | None = None,
     ) -> None:
-        """Put other images into some slots; what was answered about the old ones is forgotten.
+        """Put other images into some slots [M]; what was answered about the old ones is forgotten.
 
-        Args:
-            slots: Which images to replace, [M] int64.
-            pixels: The new ones, [M, 3, H, W] in [0, 1].
-            targets: Their targets, as in the constructor.
-            ids: Their identities, for random baselines.
-            whole: Their scores [M, classes], where they are known already.
+        The new ones are pixels [M, 3, H, W] in [0, 1]; the rest is as in the constructor.
         """
         slots, pixels = slots.to(self.device), pixels.to(self.device)
         hidden = make_baseline(self.baseline, pixels, mean=self.net.mean, std=self.net.std, ids=ids, seed=self.seed)
@@ -258,19 +253,11 @@ class Probe:
 
 
 def _blend(shown: Tensor, hidden: Tensor, images: Tensor, mask: Tensor, channels_last: bool) -> Tensor:
-    """Show images where the mask is 1 and their baselines where it is 0.
+    """Show images where the mask is 1 and their baselines where it is 0; inputs [B, 3, H, W].
 
-    Normalization is affine, so blending normalized images is blending pixels and normalizing then.
-
-    Args:
-        shown: Normalized images, [N, 3, H, W], or [N, H, W, 3] where ``channels_last``.
-        hidden: Their normalized baselines, alike.
-        images: Which image each row of the batch is about, [B] int64.
-        mask: Bool or float [B, H, W]; bool [B, side, side] for the cells of a grid.
-        channels_last: The layout of images.
-
-    Returns:
-        Inputs [B, 3, H, W].
+    Normalization is affine, so blending normalized images is blending pixels and normalizing then. Images and
+    baselines are normalized, [N, 3, H, W] or, where ``channels_last``, [N, H, W, 3]; ``images`` [B] says which one each
+    row is about; the mask is bool or float [B, H, W], or bool [B, side, side] for the cells of a grid.
     """
     size = shown.shape[1:3] if channels_last else shown.shape[2:4]
     if mask.dtype == torch.bool and mask.shape[1:] != size:

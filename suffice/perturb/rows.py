@@ -13,10 +13,7 @@ from torch import Tensor
 
 
 class Rows:
-    """A table: columns of one length as attributes; rows are chosen in all of them at once.
-
-    Args:
-        **columns: Tensors [K] or [K, words], on one device.
+    """A table: tensors [K] or [K, words] on one device as attributes; rows are chosen in all of them at once.
 
     Example:
         >>> rows = Rows(slot=torch.tensor([0, 1, 1]), ratio=torch.tensor([0.2, 0.9, 0.4]))
@@ -67,13 +64,7 @@ class Rows:
 
 
 def lexsort(*columns: Tensor) -> Tensor:
-    """The order that sorts rows by the first column, then the second, and so on.
-
-    Args:
-        *columns: [K] or [K, words].
-
-    Returns:
-        Positions [K] int64.
+    """The order [K] int64 that sorts rows by the first column, then the second, and so on.
 
     Example:
         >>> lexsort(torch.tensor([1, 0, 1]), torch.tensor([5, 9, 2]))
@@ -113,14 +104,7 @@ def rank_in_group(group: Tensor) -> Tensor:
 
 
 def unique(*columns: Tensor) -> tuple[Tensor, Tensor]:
-    """Distinct rows, sorted.
-
-    Args:
-        *columns: [K] or [K, words].
-
-    Returns:
-        For each distinct row the position of its first occurrence [D], and for each row which distinct one it is [K].
-    """
+    """Distinct rows, sorted: the first occurrence of each [D], and for each row which distinct one it is [K]."""
     order = lexsort(*columns)
     first = starts(*(c[order] for c in columns))
     place = torch.empty_like(order)

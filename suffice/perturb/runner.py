@@ -151,15 +151,12 @@ class Runner:
         return self._loop.size
 
     def run(self, count: int, work: Callable[[slice], T], *, cost: int = 1) -> Iterator[T]:
-        """The one loop: results of all rows, as many at once as fit; where memory runs out, fewer.
+        """The one loop: results of all rows in their order, as many rows at once as fit; where memory runs out, fewer.
 
         Args:
             count: How many rows there are.
             work: From some of the rows to their result.
             cost: How many inputs a row takes.
-
-        Yields:
-            The results, in the order of the rows.
         """
         return self._loop.run(count, work, cost=cost)
 
@@ -173,26 +170,15 @@ class Runner:
 
     @torch.no_grad()
     def logits(self, inputs: Tensor) -> Tensor:
-        """Logits of inputs that fit one batch.
-
-        Args:
-            inputs: Normalized, [B, 3, H, W], with B up to the batch size.
-
-        Returns:
-            [B, classes] float32.
-        """
+        """Logits [B, classes] float32 of normalized inputs [B, 3, H, W], of which no more than a batch."""
         self.counters.forwards += len(inputs)
         with self.net.evaluating(), self.arithmetic():
             return self._through(inputs).float()
 
     def logits_with_graph(self, inputs: Tensor) -> Tensor:
-        """The same as part of the graph where gradients are on, for a module in evaluation mode.
+        """The same as part of the graph where gradients are on, for a module in evaluation mode; float64 stays so.
 
-        Args:
-            inputs: Normalized, [B, 3, H, W], with B up to the batch size where the model is compiled.
-
-        Returns:
-            [B, classes] float32, or float64 of a module in float64.
+        A compiled model takes no more than a batch.
         """
         self.counters.forwards += len(inputs)
         logits = self._through(inputs)

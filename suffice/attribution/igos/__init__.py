@@ -5,8 +5,7 @@ deleted at all, and floating point numbers are fine beside 0 but coarse beside 1
 more, and planes act together by the product of what they keep.
 
 * ``scores``: scores of masked images along a path, and how that changes with the cells.
-* ``penalty``: what deletions cost.
-* ``objective``: both together, for many images at once.
+* ``objective``: what deletions cost, and both together, for many images at once.
 * ``line_search``: how far to go against a gradient.
 * ``optimize``: the way down, to the deletions found.
 """

@@ -19,7 +19,7 @@ TRIALS_AT_ONCE = 4
 
 
 class LineSearch:
-    """For each image the first of ever smaller steps that pays.
+    """For each image the first of ever smaller steps, beginning with ``step_size``, that pays.
 
     Where none does, the last one, too small to be tried, is taken anyway: it changes nothing that a model could see,
     but cells keep the order in which the gradient puts them.
@@ -27,10 +27,6 @@ class LineSearch:
     A few steps of an image are tried at once where they fit a batch, and steps whose penalty alone forbids them are not
     tried at all. The first that pays is taken, whatever the others do, so the result is that of trying one after the
     other.
-
-    Args:
-        objective: What is minimized.
-        step_size: First step to try.
     """
 
     def __init__(self, objective: Objective, step_size: float) -> None:
@@ -46,17 +42,10 @@ class LineSearch:
     def __call__(
         self, index: Tensor, deleted: Tensor, losses: Tensor, gradients: Tensor, path: ScorePath
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Take a step.
+        """Take a step from deletions [K, P, s, s] of images [K] against their gradients.
 
-        Args:
-            index: Which image each deletion belongs to [K].
-            deleted: [K, P, s, s].
-            losses: Of these deletions along the path [K].
-            gradients: [K, P, s, s].
-            path: Where steps are tried, always with the same noise.
-
-        Returns:
-            Deletions [K, P, s, s] after the step, their losses [K], and whether a step paid [K].
+        The losses [K] are those of these deletions along the path, on which steps are tried, always with the same
+        noise. Returns deletions after the step, their losses, and whether a step paid [K].
         """
 
         def moved(rows: Tensor, steps: Tensor) -> Tensor:

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from functools import reduce
+from typing import Literal
 
 import torch
 from torch import Tensor
 
-from suffice.attribution.igos.penalty import BilateralVariation, amount, total_variation
 from suffice.attribution.igos.scores import MaskedScores, ScorePath
+from suffice.perturb import enlarge
+
+Edges = Literal["gray", "channels", "asymmetric"]
+
+# The contrast of neighboring pixels, squared and in normalized units, beyond which a mask may have edges.
+CONTRAST = 0.01
 
 
 def together(deleted: Tensor) -> Tensor:
@@ -20,12 +26,8 @@ def together(deleted: Tensor) -> Tensor:
 class Objective:
     """Scores plus penalties of deletions [K, P, s, s], each for itself.
 
-    Args:
-        scores: What the model says.
-        l1: Weight of the mean deletion.
-        l2: Weight of the variation.
-        bilateral: The variation that knows the images; None for the plain one.
-        share: Weight of the scores in gradients, while it is 1 in losses.
+    ``l1`` weights the mean deletion and ``l2`` the variation, the plain one where ``bilateral`` is None. Scores have
+    the weight ``share`` in gradients, while it is 1 in losses.
     """
 
     def __init__(
@@ -70,3 +72,49 @@ class Objective:
         cells = together(deleted)
         variation = total_variation(cells) if self.bilateral is None else self.bilateral(index, cells)
         return self.l1 * amount(cells) + self.l2 * variation
+
+
+def amount(deleted: Tensor) -> Tensor:
+    """Mean deletion [K] of [K, s, s]."""
+    # The absolute value matters at 0, where every deletion begins: its gradient is 0 there, and not 1.
+    return deleted.abs().mean(dim=(1, 2))
+
+
+def total_variation(deleted: Tensor) -> Tensor:
+    """Mean squared difference of vertical plus that of horizontal neighbors, [K] of [K, s, s]."""
+    return _mean(deleted.diff(dim=1).square()) + _mean(deleted.diff(dim=2).square())
+
+
+class BilateralVariation:
+    """Total variation, half of it in cells and half in pixels, where edges of a mask along edges of the image are free.
+
+    The half in pixels is the mean over neighbors of w·(difference of the enlarged mask)², with w = exp(-(difference of
+    the image)² / 0.01), and images [N, 3, H, W] in normalized units. The difference of an image is for ``"gray"`` edges
+    that of the mean of its channels; for ``"channels"`` that of each channel, and w is the mean over them;
+    ``"asymmetric"`` is the first between vertical neighbors and the second between horizontal ones, as the published
+    code has it.
+    """
+
+    def __init__(self, inputs: Tensor, edges: Edges = "gray") -> None:
+        self.size = (inputs.shape[2], inputs.shape[3])
+        self.vertical = _smoothness(inputs.diff(dim=2), gray=edges != "channels")
+        self.horizontal = _smoothness(inputs.diff(dim=3), gray=edges == "gray")
+
+    def __call__(self, index: Tensor, deleted: Tensor) -> Tensor:
+        """Variation [K] of deletions [K, s, s] from images [K]."""
+        fine = enlarge(deleted, self.size, "bilinear-corners")
+        vertical = _mean(self.vertical[index] * fine.diff(dim=1).square())
+        horizontal = _mean(self.horizontal[index] * fine.diff(dim=2).square())
+        return 0.5 * (total_variation(deleted) + vertical + horizontal)
+
+
+def _smoothness(difference: Tensor, gray: bool) -> Tensor:
+    """How alike neighbors are [N, a, b], from differences [N, 3, a, b]; 1 = the same."""
+    if gray:
+        return torch.exp(-difference.mean(dim=1).square() / CONTRAST)
+    return torch.exp(-difference.square() / CONTRAST).mean(dim=1)
+
+
+def _mean(values: Tensor) -> Tensor:
+    """Mean of each map [K, a, b]; 0 where it has no values, as the differences within a map of one cell."""
+    return values.sum(dim=(1, 2)) / max(values[0].numel(), 1)

@@ -23,18 +23,7 @@ Paths = Callable[[int], ScorePath]
 
 @dataclass(frozen=True)
 class Descent:
-    """How masks are optimized.
-
-    Attributes:
-        size: Height and width of the masks.
-        steps: Steps of the integrated gradient.
-        iterations: Most steps of the optimization.
-        noise: Standard deviation of the noise on the inputs, in normalized units; for all channels or each of three.
-        step_size: First step that the line search tries; every step of Nesterov's method.
-        optimizer: ``"line-search"`` or ``"nag"``, Nesterov's accelerated gradient.
-        search_loss: What the line search compares: ``"integrated"`` scores with their noise, or the ``"plain"`` score
-            of the masked image.
-    """
+    """How masks are optimized; the options are those of :func:`suffice.attribution.methods.igos.igos_plus_plus`."""
 
     size: int
     steps: int

@@ -15,12 +15,10 @@ from suffice.perturb.batch import Batch, require_gradient
 
 @dataclass(frozen=True)
 class Term:
-    """One score in an objective.
+    """One score in an objective: ``planes`` are the planes of cells that delete, together.
 
-    Attributes:
-        planes: The planes of cells that delete, together.
-        inserts: Show the image where it is deleted, and its baseline elsewhere. Deletion shall make the target fade,
-            so its score counts as it is; insertion shall bring the target out, so its score counts negatively.
+    Where it ``inserts``, the image shows where it is deleted, and its baseline elsewhere. Deletion shall make the
+    target fade, so its score counts as it is; insertion shall bring the target out, so its score counts negatively.
     """
 
     planes: tuple[int, ...]
@@ -31,10 +29,8 @@ class Term:
 class ScorePath:
     """Where on the way from the baseline to the masked image the model is asked.
 
-    Attributes:
-        steps: At fractions 1/steps, 2/steps, … 1 of what the mask keeps; one step asks of the masked image alone.
-        noise: From images [B] and draws [B], 0 and up, to what is added to the inputs.
-        first: The first draw of this path.
+    At fractions 1/steps, 2/steps, … 1 of what the mask keeps; one step asks of the masked image alone. The noise, from
+    images [B] and draws [B], is added to the inputs; ``first`` is the first draw of this path.
     """
 
     steps: int = 1
@@ -43,15 +39,10 @@ class ScorePath:
 
 
 class MaskedScores:
-    """Integrated scores of the target in masked images, and their gradients, for many images at once.
+    """Integrated scores of the target in masked images, summed over terms, and their gradients, for many at once.
 
     With x an image, b its baseline and M what a term's planes keep, enlarged with corners aligned, it is the mean over
     k = 1 … n of f(x·(k/n)M + b·(1 - (k/n)M) + noise), and for insertion the same with x and b exchanged.
-
-    Args:
-        batch: The images.
-        baseline: What deleted pixels show.
-        terms: The scores to sum, insertion counting negatively.
     """
 
     def __init__(self, batch: Batch, baseline: Baseline, terms: Sequence[Term]) -> None:

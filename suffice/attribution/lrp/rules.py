@@ -26,28 +26,16 @@ EPSILON = 1e-9
 
 @dataclass(frozen=True)
 class Rules:
-    """Which of the rules in circulation to follow.
-
-    Attributes:
-        shared: Whether both kinds of positive contributions to a linear layer's output share one denominator.
-        rescaled: Whether the two terms of a sum are rescaled so that neither gets more than there is.
-    """
+    """Which of the rules in circulation to follow: the options of :func:`linear` and of :func:`add`."""
 
     shared: bool = True
     rescaled: bool = True
 
 
 def per_unit(relevance: Tensor, total: Tensor) -> Tensor:
-    """Relevance for each unit of a total, 0 where the total is 0.
+    """Relevance for each unit of a total of the same shape, 0 where the total is 0.
 
     The small number in the denominator is added whatever the sign of the total, as in the original.
-
-    Args:
-        relevance: [...].
-        total: [...].
-
-    Returns:
-        [...].
 
     Example:
         >>> import torch
@@ -61,19 +49,11 @@ def per_unit(relevance: Tensor, total: Tensor) -> Tensor:
 
 
 def linear(x: Tensor, weight: Tensor, relevance: Tensor, shared: bool = True) -> Tensor:
-    """Relevance of the inputs of a linear layer, by their positive contributions (alpha 1, beta 0).
+    """Relevance of the inputs [..., in] of a linear layer, by their positive contributions (alpha 1, beta 0).
 
-    A contribution is positive where input and weight have the same sign.
-
-    Args:
-        x: Inputs, [..., in].
-        weight: [out, in].
-        relevance: Of the outputs, [..., out].
-        shared: Divide by the sum of all positive contributions. Otherwise contributions of positive inputs are
-            divided by their own sum, and those of negative inputs by theirs.
-
-    Returns:
-        [..., in].
+    A contribution is positive where input and weight [out, in] have the same sign. The relevance of the outputs [...,
+    out] is divided by the sum of all positive contributions where that is shared; otherwise contributions of positive
+    inputs are divided by their own sum, and those of negative inputs by theirs.
 
     Example:
         >>> import torch
@@ -83,27 +63,17 @@ def linear(x: Tensor, weight: Tensor, relevance: Tensor, shared: bool = True) ->
         >>> linear(x, weight, torch.ones(1), shared=False)
         tensor([1., 1.])
     """
-    halves = ((x.clamp(min=0), weight.clamp(min=0)), (x.clamp(max=0), weight.clamp(max=0)))
-    totals = [F.linear(part, signed) for part, signed in halves]
+    positive, negative = (x.clamp(min=0), weight.clamp(min=0)), (x.clamp(max=0), weight.clamp(max=0))
+    totals = F.linear(*positive), F.linear(*negative)
     if shared:
-        units = per_unit(relevance, totals[0] + totals[1])
-        return halves[0][0] * (units @ halves[0][1]) + halves[1][0] * (units @ halves[1][1])
-    first, second = (
-        part * (per_unit(relevance, total) @ signed) for (part, signed), total in zip(halves, totals, strict=True)
-    )
-    return first + second
+        units = (per_unit(relevance, totals[0] + totals[1]),) * 2
+    else:
+        units = per_unit(relevance, totals[0]), per_unit(relevance, totals[1])
+    return positive[0] * (units[0] @ positive[1]) + negative[0] * (units[1] @ negative[1])
 
 
 def product(left: Tensor, right: Tensor, relevance: Tensor) -> tuple[Tensor, Tensor]:
-    """Relevance of the factors of a matrix product, half of it to each.
-
-    Args:
-        left: [..., n, d].
-        right: [..., d, m].
-        relevance: Of ``left @ right``, [..., n, m].
-
-    Returns:
-        Of ``left`` [..., n, d] and of ``right`` [..., d, m].
+    """Relevance of the factors [..., n, d] and [..., d, m] of a matrix product, half of its own [..., n, m] to each.
 
     Example:
         >>> import torch
@@ -115,19 +85,10 @@ def product(left: Tensor, right: Tensor, relevance: Tensor) -> tuple[Tensor, Ten
 
 
 def add(a: Tensor, b: Tensor, relevance: Tensor, rescaled: bool = True) -> tuple[Tensor, Tensor]:
-    """Relevance of the terms of a sum, in proportion to them.
+    """Relevance of the terms of a sum, [B, ...] each, in proportion to them.
 
-    Where terms nearly cancel, both get much, one of it negative. Rescaling keeps the proportions within a term and
-    gives each term as a whole a share of the relevance there is, by the magnitude of what it got.
-
-    Args:
-        a: [B, ...].
-        b: [B, ...].
-        relevance: Of ``a + b``, [B, ...].
-        rescaled: Whether to rescale, image by image.
-
-    Returns:
-        Of ``a`` and of ``b``, [B, ...] each.
+    Where terms nearly cancel, both get much, one of it negative. Rescaling, image by image, keeps the proportions
+    within a term and gives each term as a whole a share of the relevance there is, by the magnitude of what it got.
 
     Example:
         >>> import torch

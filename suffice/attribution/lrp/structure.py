@@ -1,4 +1,4 @@
-"""The parts of a vision transformer for which there are rules, or why there are none."""
+"""The parts of a vision transformer for which there are rules, or why there are none; and what was seen of them."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from suffice.errors import AnatomyError, OptionError
+from suffice.perturb.batch import Batch
 from suffice.vision import Classifier
+from suffice.vision.anatomy import record
 
 KNOWN = "VisionTransformer (ViT, DeiT) and VisionTransformerDistilled (DeiT distilled) of timm, read by their tokens"
 
@@ -24,6 +27,7 @@ class Transformer:
         blocks: Its blocks, first to last.
         read: Tokens that the head reads.
         heads: The linear layer that reads each of them; logits are their mean.
+        grid: Rows and columns of the patch tokens, which come last.
     """
 
     module: Any
@@ -31,6 +35,7 @@ class Transformer:
     blocks: tuple[nn.Module, ...]
     read: tuple[int, ...]
     heads: tuple[nn.Linear, ...]
+    grid: tuple[int, int]
 
     def input_of(self, block: int) -> str:
         """Name of the layer whose output is the input of a block; that of the last block's output for ``depth``."""
@@ -43,16 +48,40 @@ class Transformer:
             return [normed[:, token] for token in self.read]
         return [self.module.fc_norm(normed[:, self.read[0]])]
 
+    def watch(self, batch: Batch, start: int, gradients: bool) -> tuple[dict[str, Tensor], dict[int, Tensor]]:
+        """Run the model once, as it is, and keep what relevance needs to know on its way back to a block.
+
+        Returns inputs of the blocks from ``start`` on and the output of the last, by :meth:`input_of`, [B, N, C] each;
+        and, where wanted, gradients of the target's logit at their attention, by number, [B, heads, N, N] each.
+        """
+        depth = len(self.blocks)
+        layers = [self.input_of(number) for number in range(start, depth + 1)]
+        whole = [self.prefix.removesuffix(".")] if self.prefix else []
+        numbers = range(start, depth) if gradients else range(0)
+        attention = [batch.net.anatomy.attention[number] for number in numbers]
+        with record(batch.net.module, [*layers, *whole], attention, gradients) as seen:
+            logits = batch.runner.logits_with_graph(batch.inputs)
+            at_attention: tuple[Tensor, ...] = ()
+            if gradients:
+                scores = logits.gather(1, batch.targets[:, None]).sum()
+                # Not seen.gradients, which would keep those of all activations too.
+                at_attention = torch.autograd.grad(scores, [seen.attention[name] for name in attention])
+        for name in whole:
+            if not torch.equal(seen.activations[name].float(), logits.float()):
+                raise OptionError(
+                    f"{batch.net.name} changes the logits of the transformer inside it ({name!r}), for which there are "
+                    "no rules; explain a classifier of the transformer itself, or use a method without relevance."
+                )
+        activations = {name: seen.activations[name].detach() for name in layers}
+        return activations, dict(zip(numbers, at_attention, strict=True))
+
+    def maps(self, row: Tensor) -> Tensor:
+        """Maps [B, h, w] from one number a token [B, N], at the patches."""
+        return row[:, -self.grid[0] * self.grid[1] :].unflatten(1, self.grid)
+
 
 def known_transformer(net: Classifier, method: str) -> Transformer:
-    """The parts of a classifier's transformer.
-
-    Args:
-        net: The classifier.
-        method: Name of the method that asks, for the error.
-
-    Raises:
-        OptionError: Some part has no rule; the message names it.
+    """The parts of a classifier's transformer; an error that names the part without a rule, and the method that asks.
 
     Example:
         >>> import timm
@@ -100,7 +129,8 @@ def _examine(net: Classifier) -> Transformer | str:
     for number, block in enumerate(module.blocks):
         if unknown := _unknown_in(block):
             return f"in its block {number}, {unknown}"
-    return Transformer(module, _join(name), tuple(module.blocks), anatomy.read_tokens, heads)
+    assert anatomy.token_grid is not None, "a transformer without tokens"
+    return Transformer(module, _join(name), tuple(module.blocks), anatomy.read_tokens, heads, anatomy.token_grid)
 
 
 def _not_a_vit(net: Classifier, blocks: tuple[str, ...]) -> str:

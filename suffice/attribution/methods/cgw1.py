@@ -8,7 +8,6 @@ from torch import Tensor
 from suffice.attribution.lrp.rules import Rules
 from suffice.attribution.lrp.structure import known_transformer, why_unknown
 from suffice.attribution.lrp.walk import walk
-from suffice.attribution.lrp.watch import watch
 from suffice.attribution.method import method
 from suffice.errors import OptionError
 from suffice.perturb.batch import Batch
@@ -46,10 +45,10 @@ def cgw1(batch: Batch, *, start_layer: int = 0, row_normalized: bool = False) ->
     if not isinstance(start_layer, int) or not 0 <= start_layer < depth:
         raise OptionError(f"start_layer={start_layer!r}; {batch.net.name} has blocks 0 to {depth - 1}.")
 
-    seen = watch(batch, transformer, start_layer, gradients=True)
+    activations, at_attention = transformer.watch(batch, start_layer, gradients=True)
     row: Tensor | None = None
-    for step in walk(transformer, seen.activations, batch.targets, start_layer, Rules()):
-        gradients = seen.gradients[step.block][:, :, step.rows]
+    for step in walk(transformer, activations, batch.targets, start_layer, Rules()):
+        gradients = at_attention[step.block][:, :, step.rows]
         matrix = (gradients * step.attention).relu().mean(dim=1)
         if row is None:  # the last block: only the rows of tokens that are read have relevance, and only they are used
             row = matrix.new_zeros(matrix.shape[0], matrix.shape[2])
@@ -59,6 +58,4 @@ def cgw1(batch: Batch, *, start_layer: int = 0, row_normalized: bool = False) ->
         # Row by matrix, not matrix by matrix: of the product only this row is read.
         row = row + torch.einsum("bq,bqk->bk", row[:, step.rows], matrix)
     assert row is not None, "a transformer without blocks"
-    grid = batch.net.anatomy.token_grid
-    assert grid is not None, "a transformer without tokens"
-    return row[:, -grid[0] * grid[1] :].unflatten(1, grid)
+    return transformer.maps(row)

@@ -10,7 +10,7 @@ Masks (1 = keep, 0 = delete) of low resolution, enlarged to the image, go agains
 ``del(M)`` is the integrated score of deletion, the mean of f(x·(k/n)M + b·(1 - (k/n)M) + noise) over k = 1 … n, where f
 is the score of the target, x the image and b its baseline; ``ins`` is the same with x and b exchanged.
 ``R(m) = l1 · mean|1 - m| + l2 · BTV(m)``, where BTV is total variation that lets masks have edges where the image has
-some: :class:`suffice.attribution.igos.penalty.BilateralVariation`. Lengths of steps come from a line search. That of
+some: :class:`suffice.attribution.igos.objective.BilateralVariation`. Lengths of steps come from a line search. That of
 iGOS++ looks at the same sum without the 1/2, as the published code does, and both masks take steps of one length.
 """
 
@@ -22,9 +22,8 @@ from typing import Annotated
 from torch import Tensor
 
 from suffice.attribution.igos.line_search import SMALL_STEP
-from suffice.attribution.igos.objective import Objective
+from suffice.attribution.igos.objective import BilateralVariation, Edges, Objective
 from suffice.attribution.igos.optimize import Descent, Optimizer, SearchLoss
-from suffice.attribution.igos.penalty import BilateralVariation, Edges
 from suffice.attribution.igos.scores import MaskedScores, Term
 from suffice.attribution.method import method
 from suffice.options import Amount, Count, Range

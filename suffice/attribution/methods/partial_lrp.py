@@ -9,7 +9,6 @@ from torch import Tensor
 from suffice.attribution.lrp.rules import Rules
 from suffice.attribution.lrp.structure import known_transformer, why_unknown
 from suffice.attribution.lrp.walk import walk
-from suffice.attribution.lrp.watch import watch
 from suffice.attribution.method import method
 from suffice.perturb.batch import Batch
 
@@ -42,12 +41,9 @@ def partial_lrp(batch: Batch, *, rules: RuleSet = "separate", gradient_weighted:
     """
     transformer = known_transformer(batch.net, "partial-lrp")
     last = len(transformer.blocks) - 1
-    seen = watch(batch, transformer, last, gradients=gradient_weighted)
-    (step,) = walk(transformer, seen.activations, batch.targets, last, RULES[rules])
+    activations, at_attention = transformer.watch(batch, last, gradients=gradient_weighted)
+    (step,) = walk(transformer, activations, batch.targets, last, RULES[rules])
     found = step.attention
     if gradient_weighted:
-        found = found * seen.gradients[last][:, :, step.rows]
-    row = found.relu().mean(dim=(1, 2))
-    grid = batch.net.anatomy.token_grid
-    assert grid is not None, "a transformer without tokens"
-    return row[:, -grid[0] * grid[1] :].unflatten(1, grid)
+        found = found * at_attention[last][:, :, step.rows]
+    return transformer.maps(found.relu().mean(dim=(1, 2)))

@@ -3,8 +3,7 @@
 import pytest
 import torch
 
-from suffice.attribution.igos.objective import together
-from suffice.attribution.igos.penalty import BilateralVariation, amount, total_variation
+from suffice.attribution.igos.objective import BilateralVariation, amount, together, total_variation
 from tests.attribution.igos.twin import sure_cnn, twin_of
 from tests.attribution.nets import pictures
 
