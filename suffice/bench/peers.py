@@ -14,11 +14,8 @@ from suffice.attribution.methods.rise import RandomMasks
 from suffice.vision import Classifier
 
 Call = Callable[[], Any]
-# Names of their classes: in Captum; in TorchCAM and in pytorch-grad-cam.
-_CAPTUM = {
-    "gradient": "Saliency", "integrated-gradients": "IntegratedGradients", "smoothgrad": "NoiseTunnel",
-    "occlusion": "Occlusion",
-}  # fmt: skip
+_CAPTUM = ("gradient", "integrated-gradients", "smoothgrad", "occlusion")
+# Names of their classes, in TorchCAM and in pytorch-grad-cam.
 _CAMS = {
     "grad-cam": ("GradCAM", "GradCAM"),
     "grad-cam++": ("GradCAMpp", "GradCAMPlusPlus"),
@@ -46,7 +43,7 @@ def peers(method: str, work: Work) -> dict[str, Call]:
     """Calls of the peers that have a method, by the name of the package; those not installed are left out."""
     found: dict[str, Call] = {}
     if method in _CAPTUM and find_spec("captum"):
-        found["captum"] = _captum(work, _CAPTUM[method])
+        found["captum"] = _captum(work, method)
     if method in _CAMS and work.net.anatomy.kind == "cnn":
         if find_spec("torchcam"):
             found["torchcam"] = _torchcam(work, _CAMS[method][0])
@@ -57,18 +54,18 @@ def peers(method: str, work: Work) -> dict[str, Call]:
     return found
 
 
-def _captum(work: Work, name: str) -> Call:
+def _captum(work: Work, method: str) -> Call:
     import captum.attr as captum
 
     targets, options, logits = work.targets, work.options, work.net.logits
     leaf = work.inputs.clone().requires_grad_()
-    if name == "Saliency":
+    if method == "gradient":
         return lambda: captum.Saliency(logits).attribute(leaf, targets)
-    if name == "IntegratedGradients":
+    if method == "integrated-gradients":
         gradients = captum.IntegratedGradients(logits)
         how = {"n_steps": options["steps"], "internal_batch_size": max(work.batch_size, len(leaf))}
         return lambda: gradients.attribute(leaf, target=targets, **how)
-    if name == "NoiseTunnel":
+    if method == "smoothgrad":
         tunnel = captum.NoiseTunnel(captum.Saliency(logits))
         how = {"nt_samples": options["samples"], "nt_samples_batch_size": work.versions}
         return lambda: tunnel.attribute(leaf, target=targets, stdevs=0.15, **how)

@@ -24,10 +24,6 @@ METHODS_COLUMNS = {
 }  # fmt: skip
 
 
-@app.callback()
-def _bench() -> None: ...
-
-
 @app.command(
     epilog=output.examples(
         "suffice bench probe --model timm/vit_tiny_patch16_224 --random-weights",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -44,9 +46,10 @@ def demo(
     names = [f"zoo/{name.strip()}" for name in networks.split(",")] if networks else list_models("zoo/*")
     nets = [load(name, device="cpu") for name in names]
     out.mkdir(parents=True, exist_ok=True)
-    _oracle(out)
-    _zoo(out, count, nets)
-    _maps(out, count)
+    with _one_thread():
+        _oracle(out)
+        _zoo(out, count, nets)
+        _maps(out, count)
     output.note(
         "Try next: suffice evidence YOUR_PHOTO.jpg --model timm/deit_small_patch16_224 --out evidence\n"
         "          suffice explain YOUR_PHOTO.jpg --model timm/resnet50 --method grad-cam,rise,igos++ --score\n"
@@ -54,23 +57,35 @@ def demo(
     )
 
 
+@contextlib.contextmanager
+def _one_thread() -> Iterator[None]:
+    """Several threads would spend more time waiting for each other than on networks as small as these."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 def _oracle(out: Path) -> None:
     from suffice import find_evidence
+    from suffice.evidence import Settings
     from suffice.testing import WeightedSum, minimal_sufficient_sets
 
     weights = {9: 3.0, 10: 2.5, 16: 2.0, 30: 3.0, 38: 1.5}
     oracle = WeightedSum(weights, threshold=5.0, grid=7, link="smooth", sharpness=0.9)
+    cells = ", ".join(f"P{c} {w:g}" for c, w in weights.items())
     output.note(
-        "A classifier whose rule is known: it adds up the weights of the cells it sees, "
-        + ", ".join(f"P{c} {w:g}" for c, w in weights.items())
-        + ", and is the surer the more they exceed 5. What is enough for it to decide?"
+        f"A classifier whose rule is known: it adds up the weights of the cells it sees, {cells}, and is the surer the "
+        "more they exceed 5. What is enough for it to decide?"
     )
-    found = find_evidence(
-        oracle.classifier(56), oracle.image(56), targets=1, baseline="black", beam_width=50, max_mses=None, max_size=6
-    )[0]
-    rows = [
-        (" ".join(f"P{c}" for c in m.cells), sum(weights[c] for c in m.cells), f"{m.ratio:.3f}") for m in found.mses
-    ]
+    thorough = Settings(baseline="black", beam_width=50, max_mses=None, max_size=6)
+    found = find_evidence(oracle.classifier(56), oracle.image(56), targets=1, settings=thorough)[0]
+    sums = [(m, sum(weights[c] for c in m.cells)) for m in found.mses]
+    rows = [(" ".join(f"P{c}" for c in m.cells), total, f"{m.ratio:.3f}") for m, total in sums]
     output.print_table("Minimal sufficient explanations", ("cells", "sum of weights", "ratio"), rows, right=(1, 2))
     truth = minimal_sufficient_sets(oracle)
     agrees = sorted(m.cells for m in found.mses) == truth
@@ -129,10 +144,6 @@ def _maps(out: Path, count: int) -> None:
             both = [scores[metric] for metric in ("insertion", "deletion")]
             rows.append((name, method, *(f"{s.mean:.2f} ± {s.standard_error:.2f}" for s in both)))
         (out / f"maps-{name.partition('/')[2]}.svg").write_text(found.figure(0), encoding="utf-8")
-    output.print_table(
-        f"Protocol default, mean ± standard error over {count} scenes",
-        ("network", "method", "insertion", "deletion"),
-        rows,
-        right=(2, 3),
-    )
+    title = f"Protocol default, mean ± standard error over {count} scenes"
+    output.print_table(title, ("network", "method", "insertion", "deletion"), rows, right=(2, 3))
     output.note(f"Written to {out}: maps-resnet.svg and maps-deit.svg.\n")

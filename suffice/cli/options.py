@@ -5,6 +5,7 @@ Commands import the rooms inside their functions, so that ``--help`` answers at 
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -136,8 +137,6 @@ def _value(text: str) -> Any:
     if text.lower() in named:
         return named[text.lower()]
     for kind in (int, float):
-        try:
+        with contextlib.suppress(ValueError):
             return kind(text)
-        except ValueError:
-            continue
     return text

@@ -85,10 +85,9 @@ def sanity(
 
 
 def _write(found: Any, out: Path) -> str:
-    files = list(found.write(out))
+    files, lacking = list(found.write(out)), ""
     try:
         files += found.draw(out)
-        lacking = ""
     except MissingExtra as error:
         lacking = f" {error}"
     return f"Written to {out}: {', '.join(file.name for file in files)}.{lacking}"

@@ -17,7 +17,6 @@ from suffice.errors import CheckpointError, OptionError
 
 if TYPE_CHECKING:
     import torch
-    from rich.table import Table
 
     from suffice.zoo.training import Progress, Teacher, Trained
 
@@ -114,10 +113,8 @@ def train(
     else:
         _print(trained, weights)
     if permute_labels and trained.training_accuracy < LEARNED:
-        output.note(
-            f"The permuted labels were not learned: training accuracy {trained.training_accuracy:.1%}. Give more "
-            "--steps, or fewer --images."
-        )
+        learned = f"The permuted labels were not learned: training accuracy {trained.training_accuracy:.1%}."
+        output.note(f"{learned} Give more --steps, or fewer --images.")
 
 
 def _print(trained: Trained, weights: Path) -> None:
@@ -184,19 +181,16 @@ def _live_table(title: str) -> Iterator[Callable[[Progress], None]]:
         return
     rows: list[Progress] = []
 
-    def drawn(current: Progress | None = None) -> Table:
-        table = output.empty_table(title, COLUMNS, right=range(len(COLUMNS)))
-        for row in rows[-SHOWN:]:
-            table.add_row(*_cells(row))
-        if current is not None:
-            table.add_row(*_cells(current), style="dim")
-        return table
-
-    with Live(drawn(), console=output.stderr, auto_refresh=False) as live:
+    with Live(console=output.stderr, auto_refresh=False) as live:
 
         def update(row: Progress) -> None:
+            """Draw the last rows with a validation, and this one, dim if it has none."""
+            table = output.empty_table(title, COLUMNS, right=range(len(COLUMNS)))
+            for kept in rows[-SHOWN:]:
+                table.add_row(*_cells(kept))
+            table.add_row(*_cells(row), style="dim" if row.validation is None else None)
             if row.validation is not None:
                 rows.append(row)
-            live.update(drawn(None if row.validation is not None else row), refresh=True)
+            live.update(table, refresh=True)
 
         yield update
