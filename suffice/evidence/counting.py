@@ -32,6 +32,7 @@ from suffice.perturb.rows import Rows, rank_in_group, unique
 
 Counting = Literal["distinct", "per-mse", "tree", "tree3"]
 COUNTINGS: tuple[Counting, ...] = get_args(Counting)
+THRESHOLDS = (0.9, 0.8, 0.7, 0.6, 0.5)
 CHILDREN_OF_TREE3 = 3
 
 
@@ -66,7 +67,7 @@ def count_subexplanations(
     regions: Tensor,
     ratios: Tensor,
     *,
-    thresholds: Sequence[float] = (0.9, 0.8, 0.7, 0.6, 0.5),
+    thresholds: Sequence[float] = THRESHOLDS,
     expand_at: float = 0.5,
     count: int | None = None,
 ) -> list[Counts]:
@@ -98,7 +99,8 @@ def count_subexplanations(
     # Below n cells lie fewer than e·n! paths.
     fits = math.lgamma(largest + 1) + 1 + math.log(max(len(mses), 1)) < math.log(2**63)
     number = np.int64 if fits else object
-    limits = np.array(sorted(thresholds, reverse=True), dtype=np.float32)
+    descending = sorted(thresholds, reverse=True)
+    limits = np.array(descending, dtype=np.float32)
     tallies = {name: np.zeros((total, len(limits) + 1), dtype=number) for name in COUNTINGS}
     depth_sums, depth_counts = np.zeros((total, largest + 1)), np.zeros((total, largest + 1), dtype=np.int64)
 
@@ -139,7 +141,7 @@ def count_subexplanations(
         reached = reached[unique(reached.image, reached.region)[0]]
         tally("distinct", reached.image, reached.ratio)
 
-    names = tuple(round(t, 6) for t in sorted(thresholds, reverse=True))
+    names = tuple(round(t, 6) for t in descending)
     # What reaches a threshold reaches those below it too.
     exact = {name: counts[:, ::-1].cumsum(axis=1)[:, :-1].tolist() for name, counts in tallies.items()}
     sums, numbers = depth_sums.tolist(), depth_counts.tolist()

@@ -106,7 +106,7 @@ def _largest_clique(graph: list[int], candidates: int, at_least: int) -> int:
     best, best_size = 0, at_least - 1
     # A stack of its own instead of recursion, as deep as the clique is large: which clique, the candidates that are
     # joined to all of it, and those that are still to be added to it.
-    stack = [(0, candidates, _promising(graph, strangers, candidates, best_size))]
+    stack = [(0, candidates, _promising(strangers, candidates, best_size))]
     while stack:
         clique, candidates, waiting = stack.pop()
         size = len(stack)
@@ -118,57 +118,29 @@ def _largest_clique(graph: list[int], candidates: int, at_least: int) -> int:
         if size > best_size:
             best, best_size = clique, size
         if candidates:
-            stack.append((clique, candidates, _promising(graph, strangers, candidates, best_size - size)))
+            stack.append((clique, candidates, _promising(strangers, candidates, best_size - size)))
     return best
 
 
-def _promising(graph: list[int], strangers: list[int], candidates: int, to_beat: int) -> list[tuple[int, int]]:
-    """Candidates that a clique with more than ``to_beat`` of them must draw from, with the colors up to theirs.
-
-    Colors are given greedily. A vertex that would open a color beyond ``to_beat`` is put into an earlier one
-    where it has no neighbor, or just one that can itself move to another.
+def _promising(strangers: list[int], candidates: int, to_beat: int) -> list[tuple[int, int]]:
+    """Candidates that a clique with more than ``to_beat`` of them must draw from, by greedy coloring.
 
     Returns:
         (vertex, number of colors among it and those before it), fewest colors first.
     """
-    classes: list[int] = []
     found: list[tuple[int, int]] = []
+    colors = 0
     while candidates:
-        class_, free = 0, candidates
+        alike, free = 0, candidates
         while free:
             bit = free & -free
-            class_ |= bit
+            alike |= bit
             free &= strangers[bit.bit_length() - 1]
-        candidates ^= class_
-        if len(classes) < to_beat:
-            classes.append(class_)
-            continue
-        for vertex in _elements(class_):
-            if _fits_earlier(graph, classes, vertex, to_beat):
-                class_ ^= 1 << vertex
-        if class_:
-            classes.append(class_)
-            found += [(vertex, len(classes)) for vertex in _elements(class_)]
+        candidates ^= alike
+        colors += 1
+        if colors > to_beat:
+            found += [(vertex, colors) for vertex in _elements(alike)]
     return found
-
-
-def _fits_earlier(graph: list[int], classes: list[int], vertex: int, colors: int) -> bool:
-    """Whether a vertex could be put into one of the first colors, which is then done."""
-    neighbors = graph[vertex]
-    for i in range(colors):
-        clash = classes[i] & neighbors
-        if clash & (clash - 1):
-            continue  # two neighbors or more
-        if not clash:
-            classes[i] |= 1 << vertex
-            return True
-        around = graph[clash.bit_length() - 1]
-        for j in range(i + 1, colors):
-            if not classes[j] & around:
-                classes[i] ^= clash | 1 << vertex
-                classes[j] |= clash
-                return True
-    return False
 
 
 def _elements(bits: int) -> Iterator[int]:

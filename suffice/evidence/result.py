@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from suffice.evidence.statistics import Summary
 
 Stopped = Literal["beam empty", "max_mses", "max_size", "max_questions", "nothing needed", "no confidence"]
-THRESHOLDS = (0.9, 0.8, 0.7, 0.6, 0.5)
 
 
 @dataclass(frozen=True)
@@ -50,21 +49,7 @@ class MSE:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Finding:
-    """What the search found, before anything is known about the image; :class:`Evidence` says what the fields are."""
-
-    mses: tuple[MSE, ...]
-    regions: Tensor = field(repr=False)
-    ratios: Tensor = field(repr=False)
-    baseline_confidence: float
-    questions: int
-    levels: int
-    stopped: Stopped
-    truncated: bool = False
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Evidence(Finding):
+class Evidence:
     """What the search found in one image, and which image that was.
 
     Attributes:
@@ -87,6 +72,14 @@ class Evidence(Finding):
         image_id: Content hash of the image, where something random depended on it.
     """
 
+    mses: tuple[MSE, ...]
+    regions: Tensor = field(repr=False)
+    ratios: Tensor = field(repr=False)
+    baseline_confidence: float
+    questions: int
+    levels: int
+    stopped: Stopped
+    truncated: bool = False
     name: str
     index: int
     target: int
@@ -233,7 +226,6 @@ def count_together(evidence: Sequence[Evidence], block: int = 64) -> list[Counts
             torch.cat([torch.full((len(e.ratios),), i) for i, e in enumerate(some)]),
             torch.cat([e.regions for e in some]),
             torch.cat([e.ratios for e in some]),
-            thresholds=THRESHOLDS,
             expand_at=some[0].settings.expand_at,
             count=len(some),
         )

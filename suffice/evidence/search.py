@@ -9,7 +9,7 @@ full from the first image to the last.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import get_args
+from typing import Any, get_args
 
 import torch
 from torch import Tensor
@@ -17,7 +17,7 @@ from torch import Tensor
 from suffice.evidence.beam import Beam, no_sets
 from suffice.evidence.lattice import Lattice
 from suffice.evidence.minimality import Certifier, Pruner, inclusion_minimal
-from suffice.evidence.result import MSE, Finding, Stopped
+from suffice.evidence.result import MSE, Stopped
 from suffice.evidence.settings import Settings
 from suffice.perturb.probe import Probe
 from suffice.perturb.rows import Rows, rank_in_group
@@ -30,12 +30,7 @@ RESOLUTION = 1e-6
 class Phase(IntEnum):
     """Where an image is in its search."""
 
-    IDLE = 0
-    LEVEL = 1
-    PRUNING = 2
-    CERTIFYING = 3
-    BELOW = 4
-    DONE = 5
+    IDLE, LEVEL, PRUNING, CERTIFYING, BELOW, DONE = range(6)
 
 
 REASONS: tuple[Stopped, ...] = get_args(Stopped)
@@ -82,8 +77,8 @@ class Searcher:
         self.beam.begin(slots[~mute & ~idle])
         self._move_on()
 
-    def round(self) -> dict[int, Finding]:
-        """Ask one question for all, and return what was found in the images that are finished now, by their slots."""
+    def round(self) -> dict[int, dict[str, Any]]:
+        """Ask one question for all; returns the slots that are finished, and the fields of their :class:`Evidence`."""
         asked = (
             self.beam.questions(self.phase == Phase.LEVEL),
             self.pruner.questions(),
@@ -198,7 +193,7 @@ class Searcher:
         ratio = _rounded(ratio)
         return ratio > self.settings.threshold if self.settings.strict else ratio >= self.settings.threshold
 
-    def _collect(self) -> dict[int, Finding]:
+    def _collect(self) -> dict[int, dict[str, Any]]:
         """Hand out what was found in the images that are done, and free their slots."""
         done = self.phase == Phase.DONE
         slots = done.nonzero().flatten().tolist()
@@ -213,16 +208,16 @@ class Searcher:
         facts = zip(*(c[done].tolist() for c in columns), strict=True)
         self.phase[done] = Phase.IDLE
         return {
-            slot: Finding(
-                mses=tuple(map(MSE, self.grid.to_cells(m.region), m.ratio.tolist(), m.certified.tolist())),
-                regions=b.region,
-                ratios=b.ratio,
-                baseline_confidence=hidden,
-                questions=questions,
-                levels=level,
-                stopped=REASONS[reason],
-                truncated=truncated,
-            )
+            slot: {
+                "mses": tuple(map(MSE, self.grid.to_cells(m.region), m.ratio.tolist(), m.certified.tolist())),
+                "regions": b.region,
+                "ratios": b.ratio,
+                "baseline_confidence": hidden,
+                "questions": questions,
+                "levels": level,
+                "stopped": REASONS[reason],
+                "truncated": truncated,
+            }
             for slot, m, b, (hidden, questions, level, reason, truncated) in zip(slots, mses, below, facts, strict=True)
         }
 

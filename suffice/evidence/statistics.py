@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.evidence.counting import COUNTINGS, Counting
-from suffice.evidence.result import THRESHOLDS, Evidence, EvidenceSet, count_together
+from suffice.evidence.counting import COUNTINGS, THRESHOLDS, Counting
+from suffice.evidence.result import Evidence, EvidenceSet, count_together
 
 if TYPE_CHECKING:
     import pyarrow
@@ -61,9 +61,6 @@ def _columns() -> dict[str, tuple[pyarrow.DataType, Callable[[Evidence], Any]]]:
 
     whole, number, text, flag = pa.int64(), pa.float64(), pa.string(), pa.bool_()
 
-    def fact(name: str) -> Callable[[Evidence], Any]:
-        return attrgetter(name)
-
     def count(counting: Counting, threshold: float) -> Callable[[Evidence], float]:
         kind = float if counting.startswith("tree") else int  # paths can be more than 64 bits hold
         return lambda e: kind(e.subexplanations(counting)[threshold])
@@ -72,12 +69,12 @@ def _columns() -> dict[str, tuple[pyarrow.DataType, Callable[[Evidence], Any]]]:
         return lambda e: len(e.diverse(overlap))
 
     return {
-        "image": (text, fact("name")),
-        "index": (whole, fact("index")),
-        "target": (whole, fact("target")),
-        "label": (text, fact("label")),
-        "confidence": (number, fact("confidence")),
-        "baseline_confidence": (number, fact("baseline_confidence")),
+        "image": (text, attrgetter("name")),
+        "index": (whole, attrgetter("index")),
+        "target": (whole, attrgetter("target")),
+        "label": (text, attrgetter("label")),
+        "confidence": (number, attrgetter("confidence")),
+        "baseline_confidence": (number, attrgetter("baseline_confidence")),
         "mses": (whole, lambda e: len(e.mses)),
         "sizes": (pa.list_(pa.int32()), lambda e: [len(m) for m in e.mses]),
         "mean_size": (number, lambda e: sum(map(len, e.mses)) / len(e.mses) if e.mses else None),
@@ -89,13 +86,13 @@ def _columns() -> dict[str, tuple[pyarrow.DataType, Callable[[Evidence], Any]]]:
             for c in COUNTINGS
             for t in THRESHOLDS
         },
-        "depth_ratio_sums": (pa.list_(number), fact("counts.depth_ratio_sums")),
-        "depth_counts": (pa.list_(whole), fact("counts.depth_counts")),
+        "depth_ratio_sums": (pa.list_(number), attrgetter("counts.depth_ratio_sums")),
+        "depth_counts": (pa.list_(whole), attrgetter("counts.depth_counts")),
         "regions": (whole, lambda e: len(e.ratios)),
-        "questions": (whole, fact("questions")),
-        "levels": (whole, fact("levels")),
-        "stopped": (text, fact("stopped")),
-        "truncated": (flag, fact("truncated")),
+        "questions": (whole, attrgetter("questions")),
+        "levels": (whole, attrgetter("levels")),
+        "stopped": (text, attrgetter("stopped")),
+        "truncated": (flag, attrgetter("truncated")),
     }
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from suffice.draw import small_picture
 from suffice.errors import OptionError
 from suffice.evidence.counting import Counting
-from suffice.evidence.result import Evidence, EvidenceSet, Finding
+from suffice.evidence.result import Evidence, EvidenceSet
 from suffice.evidence.search import Searcher
 from suffice.evidence.seed_map import seed_map
 from suffice.evidence.settings import Limit, Minimal, Passing, Ratio, Search, Settings, settings_of
@@ -202,9 +202,9 @@ class EvidenceStream:
                 searcher.admit(slots, self._saliency(pixels, probe.targets[slots.to(probe.device)], index))
             if not searcher.active:
                 return
-            for slot, finding in searcher.round().items():
+            for slot, found in searcher.round().items():
                 done += 1
-                yield self.evidence_of(finding, probe, slot, int(image_of[slot]), pictures.pop(slot))
+                yield self.evidence_of(found, probe, slot, int(image_of[slot]), pictures.pop(slot))
                 if self.on_progress is not None:
                     self.on_progress(done + len(self.skipped), len(self.images))
             # New images come in blocks: their first forwards are few, and few make a poor batch.
@@ -216,12 +216,12 @@ class EvidenceStream:
                     probe.exchange(slots, pixels, self._targets(index), ids=_Ids(self.images, index))
 
     def evidence_of(
-        self, finding: Finding, probe: Probe, slot: int, index: int, picture: Tensor | None = None
+        self, found: dict[str, Any], probe: Probe, slot: int, index: int, picture: Tensor | None = None
     ) -> Evidence:
         """What the search found in a slot of the probe, as evidence of the image that is there."""
         target, image = int(probe.targets[slot]), self.images[index]
         return Evidence(
-            **vars(finding),
+            **found,
             name=image.name,
             index=index,
             target=target,
