@@ -12,8 +12,7 @@ from torch import Tensor
 from suffice.attribution import Attribution
 from suffice.errors import OptionError
 from suffice.metrics.boxes import boxes_of_images, given_boxes
-from suffice.metrics.map_batch import MapBatch
-from suffice.metrics.maps import checked
+from suffice.metrics.map_batch import MapBatch, checked
 from suffice.metrics.metric import Metric, find_metric
 from suffice.metrics.outcome import By, Outcome, joined
 from suffice.metrics.protocols import Protocol, TargetClass, find_protocol

@@ -52,13 +52,8 @@ def curve_figure(
 ) -> str:
     """Mean curves over images, with one standard error to both sides.
 
-    Args:
-        outcomes: By name; those without curves are left out.
-        across: What the positions of the curves are.
-        up: What their heights are.
-
-    Returns:
-        An SVG document; the name and the value of each curve are beside it.
+    An SVG document of the outcomes that have curves, with the name and the value of each beside it; ``across`` and
+    ``up`` say what positions and heights are.
     """
     curves = {name: outcome.curves for name, outcome in outcomes.items() if outcome.curves is not None}
     bands = {name: _band(curve) for name, curve in curves.items()}
@@ -113,8 +108,7 @@ def _curve(frame: _Frame, band: Sequence[tuple[float, float, float, float]], row
 def _entry(name: str, outcome: Outcome, row: int) -> list[str]:
     """Line, name and value of a curve, beside the curves."""
     x, y = LEFT + WIDTH + BESIDE, TOP + 4 + row * ENTRY
-    error = outcome.standard_error
-    value = f"{outcome.mean:.3f}" + ("" if math.isnan(error) else f" ± {error:.3f}")
+    value = f"{outcome.mean:.3f}" if math.isnan(outcome.standard_error) else f"{outcome:.3f}"
     return [
         tag("line", x1=x, x2=x + 18, y1=y - 4, y2=y - 4, **_stroke(row)),
         text(x + 27, y, shortened(name, 12, LABELS - 35), 12, INK, font_weight=600),

@@ -11,8 +11,7 @@ import torch
 from torch import Tensor
 
 from suffice.errors import OptionError
-from suffice.metrics.map_batch import MapBatch, Show
-from suffice.metrics.maps import Units
+from suffice.metrics.map_batch import MapBatch, Show, Units
 from suffice.metrics.outcome import Curves, Outcome, combined, of_curves
 from suffice.options import Count, Share, check_fields
 from suffice.perturb.masks import Enlargement

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -61,9 +61,7 @@ class Curves:
 
     def take(self, index: Tensor) -> Curves:
         """The curves of some images, [M] int64."""
-        return replace(
-            self, **{name: getattr(self, name)[index.to(self.y.device)] for name in ("y", "whole", "hidden")}
-        )
+        return _together([self], lambda own: own[0][index.to(own[0].device)])
 
     def normalized(self, by: By) -> Curves:
         """Curves of (s - b) / (t - b); see :meth:`Outcome.normalized`."""
@@ -72,9 +70,7 @@ class Curves:
             low, high = low.nanmean().expand_as(low), high.nanmean().expand_as(high)
         span = high - low
         span = torch.where(span.abs() < 1e-6, torch.nan, span)  # nothing to compare with: not judged
-        y = ((self.y.double() - low[:, None]) / span[:, None]).to(self.y.dtype)
-        ends = [((end.double() - low) / span).to(self.y.dtype) for end in (self.whole, self.hidden)]
-        return replace(self, y=y, whole=ends[0], hidden=ends[1])
+        return _together([self], lambda own: ((own[0].double().t() - low) / span).t().to(self.y.dtype))
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,6 +92,10 @@ class Outcome:
     def __len__(self) -> int:
         return len(self.values)
 
+    def __format__(self, spec: str) -> str:
+        """Mean ± standard error, in decimals such as ``.3f``."""
+        return f"{self.mean:{spec or '.4f'}} ± {self.standard_error:{spec or '.4f'}}"
+
     @property
     def judged(self) -> Tensor:
         """Whether each image was judged, bool [N]."""
@@ -111,6 +111,11 @@ class Outcome:
         """Standard error of the mean; NaN for fewer than two judged images."""
         return float(_standard_error(self.values))
 
+    def with_parts(self, name: str) -> dict[str, Outcome]:
+        """Itself, its parts and theirs, by names such as ``"ins-del/deletion/gray"`` that begin with its own."""
+        below = [part.with_parts(f"{name}/{own}") for own, part in self.parts.items()]
+        return {name: self} | {inner: outcome for named in below for inner, outcome in named.items()}
+
     def take(self, index: Tensor) -> Outcome:
         """The outcome of some images, [M] int64."""
         return replace(
@@ -123,12 +128,8 @@ class Outcome:
     def normalized(self, by: By = "set") -> Outcome:
         """Scores (s - b) / (t - b) between what the model says of the whole image, t, and of the baseline alone, b.
 
-        Args:
-            by: ``"set"`` takes t and b as means over all images, as cross-testing does; ``"image"`` takes those of
-                each image, and leaves out images for which they are equal.
-
-        Returns:
-            The same curves, normalized and integrated again.
+        Curves are normalized and integrated again. With ``by="set"`` t and b are means over all images, as in
+        cross-testing; with ``"image"`` they are those of each image, and images for which they are equal are left out.
         """
         if self.parts:
             parts = {name: part.normalized(by) for name, part in self.parts.items()}
@@ -147,32 +148,31 @@ def of_curves(curves: Curves) -> Outcome:
 
 def combined(parts: Mapping[str, Outcome], combination: Combination) -> Outcome:
     """One outcome of several about the same images."""
-    every = list(parts.values())
+    values = [part.values for part in parts.values()]
     if combination == "difference":
-        return Outcome(every[0].values - every[1].values, None, parts, combination)
-    values = torch.stack([part.values for part in every]).mean(dim=0)
-    first = every[0].curves
-    if first is None:
-        return Outcome(values, None, parts, combination)
-    means: dict[str, Any] = {
-        name: torch.stack([getattr(part.curves, name) for part in every]).mean(dim=0)
-        for name in ("y", "whole", "hidden")
-    }
-    return Outcome(values, replace(first, **means), parts, combination)
+        return Outcome(values[0] - values[1], None, parts, combination)
+    curves = [part.curves for part in parts.values() if part.curves is not None]
+    return Outcome(_mean(values), _together(curves, _mean) if curves else None, parts, combination)
 
 
 def joined(outcomes: Sequence[Outcome], device: torch.device) -> Outcome:
     """Outcomes of batches of images as one, on a device."""
-    first = outcomes[0]
-    curves = None
-    if first.curves is not None:
-        together = [o.curves for o in outcomes if o.curves is not None]
-        moved: dict[str, Any] = {name: getattr(first.curves, name).to(device) for name in ("x", "weights")}
-        for name in ("y", "whole", "hidden"):
-            moved[name] = torch.cat([getattr(c, name) for c in together]).to(device)
-        curves = replace(first.curves, **moved)
+    first, curves = outcomes[0], [o.curves for o in outcomes if o.curves is not None]
+    every = _together(curves, lambda own: torch.cat(own).to(device)) if curves else None
+    if every is not None:
+        every = replace(every, x=every.x.to(device), weights=every.weights.to(device))
     parts = {name: joined([o.parts[name] for o in outcomes], device) for name in first.parts}
-    return Outcome(torch.cat([o.values for o in outcomes]).to(device), curves, parts, first.combination)
+    return Outcome(torch.cat([o.values for o in outcomes]).to(device), every, parts, first.combination)
+
+
+def _together(curves: Sequence[Curves], join: Callable[[list[Tensor]], Tensor]) -> Curves:
+    """One set of curves of several over the same positions: each tensor of images is made of theirs."""
+    joint: dict[str, Any] = {name: join([getattr(c, name) for c in curves]) for name in ("y", "whole", "hidden")}
+    return replace(curves[0], **joint)
+
+
+def _mean(tensors: list[Tensor]) -> Tensor:
+    return torch.stack(tensors).mean(dim=0)
 
 
 def _standard_error(values: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from suffice.errors import OptionError
 from suffice.metrics.outcome import Outcome
-from suffice.metrics.scores import Scores, higher_is_better
+from suffice.metrics.scores import Scores, higher_is_better, with_arrow
 from suffice.metrics.tables import markdown_table, write_tables
 
 LATEX = {"_": "\\_", "%": "\\%", "±": "$\\pm$", "↑": "$\\uparrow$", "↓": "$\\downarrow$"}
@@ -149,7 +149,7 @@ class ScoreTable:
             for column in self.metrics:
                 standing = standings[row.model, column]
                 place = {standing.best: 1, standing.second: 2}.get(row.method, 0)
-                cells.append(mark(f"{row[column].mean:.3f} ± {row[column].standard_error:.3f}", place))
+                cells.append(mark(f"{row[column]:.3f}", place))
             cells += [f"{row.facts[fact]:.4g}" if fact in row.facts else "" for fact in self.facts]
             yield [*cells, f"{row.seconds:.3g}"] if self._timed else cells
 
@@ -166,8 +166,8 @@ class ScoreTable:
     @property
     def headings(self) -> list[str]:
         """Above the columns; an arrow says which way is better."""
-        arrows = [f"{m} {'↑' if higher_is_better(m) else '↓'}" for m in self.metrics]
-        return ["model", "method", *arrows, *self.facts, *(["s / image"] if self._timed else [])]
+        named = map(with_arrow, self.metrics)
+        return ["model", "method", *named, *self.facts, *(["s / image"] if self._timed else [])]
 
     def notes(self) -> list[str]:
         """Best against second in every column, in words."""

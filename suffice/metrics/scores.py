@@ -52,8 +52,8 @@ class Scores:
     def __getitem__(self, key: str | Rows) -> Scores:
         """Scores of a metric or a part of one, by name; or of some images, by position, slice, list or mask."""
         if isinstance(key, str):
-            metric = self._metric_of(key)
-            return replace(self, outcomes={key: self._part(metric, key)}, protocols={key: self.protocols[metric]})
+            outcome = self._outcome(key)
+            return replace(self, outcomes={key: outcome}, protocols={key: self.protocols[self._metric_of(key)]})
         index = selected(key, len(self))
         return replace(
             self,
@@ -68,16 +68,13 @@ class Scores:
 
     def __repr__(self) -> str:
         lines = [
-            f"{name!r}, protocol={self.protocols[name].get('protocol')!r}, mean={o.mean:.4f} ± {o.standard_error:.4f}"
+            f"{name!r}, protocol={self.protocols[name].get('protocol')!r}, mean={o}"
             for name, o in self.outcomes.items()
         ]
         return f"Scores({'; '.join(lines)}, n={len(self)})"
 
     def _repr_html_(self) -> str:
-        cells = [
-            (f"{escape(name)}{_arrow(name)}", f"{o.mean:.4f} ± {o.standard_error:.4f}", int(o.judged.sum()))
-            for name, o in self.outcomes.items()
-        ]
+        cells = [(escape(with_arrow(name)), o, int(o.judged.sum())) for name, o in self.outcomes.items()]
         rows = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in cells)
         protocol = escape(str(next(iter(self.protocols.values())).get("protocol")))
         return (
@@ -185,7 +182,8 @@ class Scores:
             "target": pa.array([None] * len(self) if self.targets is None else self.targets.tolist(), pa.int64()),
         }
         columns |= {name: pa.array(o.values.double().cpu().numpy()) for name, o in self._all_outcomes().items()}
-        return pa.table(columns).replace_schema_metadata({"protocols": _as_json(self.protocols)})
+        protocols = json.dumps(self.protocols, ensure_ascii=False, default=repr)
+        return pa.table(columns).replace_schema_metadata({"protocols": protocols})
 
     def to_pandas(self) -> Any:
         """The table of :meth:`to_arrow` as a data frame; needs pandas."""
@@ -235,32 +233,23 @@ class Scores:
         return self.outcomes[self.metric]
 
     def _metric_of(self, column: str) -> str:
-        """The metric that a name begins with."""
-        for metric in self.outcomes:
-            if f"{column}/".startswith(f"{metric}/"):
-                return metric
-        raise OptionError(f"There are no scores of {column!r}; there are {', '.join(self.outcomes)}.")
+        """The metric that the name of a column begins with."""
+        return next(metric for metric in self.outcomes if f"{column}/".startswith(f"{metric}/"))
 
-    def _part(self, metric: str, column: str) -> Outcome:
+    def _outcome(self, column: str) -> Outcome:
         """The outcome that a name stands for: of a metric, or of a part of it, or of a part of that."""
-        outcome, name = self.outcomes[metric], metric
-        while name != column:
-            found = [part for part in outcome.parts if f"{column}/".startswith(f"{name}/{part}/")]
-            if not found:
-                known = ", ".join(outcome.parts) or "none"
-                raise OptionError(f"There is no {column!r}: the parts of {name} under this protocol are {known}.")
-            outcome, name = outcome.parts[found[0]], f"{name}/{found[0]}"
-        return outcome
+        every = self._all_outcomes()
+        if column in every:
+            return every[column]
+        above = [name for name in every if f"{column}/".startswith(f"{name}/")]
+        if not above:
+            raise OptionError(f"There are no scores of {column!r}; there are {', '.join(self.outcomes)}.")
+        known = ", ".join(every[above[-1]].parts) or "none"
+        raise OptionError(f"There is no {column!r}: the parts of {above[-1]} under this protocol are {known}.")
 
     def _all_outcomes(self) -> dict[str, Outcome]:
         """Outcomes of metrics and of all their parts, by name."""
-
-        def below(name: str, outcome: Outcome) -> Iterator[tuple[str, Outcome]]:
-            yield name, outcome
-            for part, inner in outcome.parts.items():
-                yield from below(f"{name}/{part}", inner)
-
-        return dict(pair for name, outcome in self.outcomes.items() for pair in below(name, outcome))
+        return {n: o for name, outcome in self.outcomes.items() for n, o in outcome.with_parts(name).items()}
 
 
 _CURVE_TENSORS = ("x", "y", "whole", "hidden", "weights")
@@ -273,12 +262,8 @@ def higher_is_better(column: str) -> bool:
     return find_metric(names[-1] if names else column).higher_is_better
 
 
-def _arrow(column: str) -> str:
-    """Which way is better, as a sign; nothing for metrics that are not known here."""
+def with_arrow(column: str) -> str:
+    """The name of a column, and which way is better; not for metrics that are not known here."""
     if not any(name in all_metrics() for name in column.split("/")):
-        return ""
-    return " ↑" if higher_is_better(column) else " ↓"
-
-
-def _as_json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, default=repr)
+        return column
+    return f"{column} {'↑' if higher_is_better(column) else '↓'}"

@@ -58,6 +58,6 @@ def counting_runner(batch_size=4):
     """A runner, and the list of its batches."""
     net = small_cnn()
     runner = Runner(net.with_module(Counting(net.module)), batch_size=batch_size)
-    batches = runner.net.module.batches
+    batches = runner.module.batches
     batches.clear()  # looking for what can be folded takes a forward
     return runner, batches

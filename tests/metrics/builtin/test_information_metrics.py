@@ -9,7 +9,7 @@ from PIL import Image
 from scipy.interpolate import griddata, interp1d
 
 from suffice.metrics import measure
-from suffice.metrics.information import SHARES, information_of, interpolated, known_at_start
+from suffice.metrics.builtin.information_metrics import SHARES, information_of, interpolated, known_at_start
 from suffice.testing import AnyOf
 from suffice.vision import open_images
 from suffice.vision.identity import image_seed
