@@ -58,10 +58,7 @@ def probe(
         for timing in benchmark_probe(net, images=images, batches=batches, rounds=rounds, **how):
             timings.append(timing)
             on_progress(len(timings), 3)
-    if as_json:
-        output.print_json({"setting": setting, "timings": [vars(t) for t in timings]})
-    else:
-        _print_timings(setting, PROBE_COLUMNS, timings)
+    _print_each(timings, {"setting": setting}, PROBE_COLUMNS, as_json)
 
 
 @app.command(
@@ -91,10 +88,7 @@ def evidence(
     how: dict[str, Any] = {"batch_size": batch, "precision": precision, "compile": compile}
     how |= {"images_at_once": at_once or "auto", "twin_images": twin_images}
     timing = benchmark_evidence(net, opt.images_of(photos, images), **how)
-    if as_json:
-        output.print_json({"model": net.name, **vars(timing)})
-    else:
-        _print_timing(f"{net.name} · batch {batch} · {precision}", timing)
+    _print_one(timing, {"model": net.name}, f"{net.name} · batch {batch} · {precision}", as_json)
 
 
 @app.command(
@@ -145,10 +139,7 @@ def methods(
             on_progress(len(timings), len(chosen))
     if len(timings) < len(chosen):
         output.note(f"Stopped early, after {len(timings)} of {len(chosen)} methods.")
-    if as_json:
-        output.print_json({"setting": setting, "options": options, "timings": [vars(t) for t in timings]})
-    else:
-        _print_timings(setting, METHODS_COLUMNS, timings)
+    _print_each(timings, {"setting": setting, "options": options}, METHODS_COLUMNS, as_json)
 
 
 @app.command(
@@ -183,10 +174,7 @@ def metrics(
     how: dict[str, Any] = {"batch_size": batch, "precision": precision, "compile": compile}
     more: dict[str, Any] = {} if steps is None else {"steps": steps}
     timing = benchmark_metrics(net, opened, [name.strip() for name in names.split(",")], protocol, **how, **more)
-    if as_json:
-        output.print_json({"model": net.name, **how, **vars(timing)})
-    else:
-        _print_timing(f"{net.name} · {names} · {protocol}", timing)
+    _print_one(timing, {"model": net.name, **how}, f"{net.name} · {names} · {protocol}", as_json)
 
 
 def _setting(*words: str, batch_size: int, precision: str, compile: bool) -> str:
@@ -197,14 +185,21 @@ def _cell(value: object, text: str) -> str:
     return "–" if value is None else text.format(value)
 
 
-def _print_timings(setting: str, columns: Mapping[str, str], timings: Sequence[object]) -> None:
-    """A line for each timing."""
+def _print_each(timings: Sequence[object], about: dict[str, Any], columns: Mapping[str, str], as_json: bool) -> None:
+    """One line a timing, or JSON with what they are about."""
+    if as_json:
+        output.print_json({**about, "timings": [vars(t) for t in timings]})
+        return
     formats = list(columns.values())
     rows = [[_cell(value, text) for value, text in zip(vars(t).values(), formats, strict=True)] for t in timings]
-    output.print_table(setting, list(columns), rows, right=[n for n, text in enumerate(formats) if text != "{}"])
+    right = [number for number, text in enumerate(formats) if text != "{}"]
+    output.print_table(about["setting"], list(columns), rows, right=right)
 
 
-def _print_timing(setting: str, timing: object) -> None:
-    """A line for each quantity."""
+def _print_one(timing: object, about: dict[str, Any], title: str, as_json: bool) -> None:
+    """One line a quantity, or JSON with what they are about."""
+    if as_json:
+        output.print_json({**about, **vars(timing)})
+        return
     rows = [(name.replace("_", " "), _cell(value, "{:,.3f}")) for name, value in vars(timing).items()]
-    output.print_table(setting, ("quantity", "value"), rows, right=(1,))
+    output.print_table(title, ("quantity", "value"), rows, right=(1,))

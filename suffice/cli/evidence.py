@@ -132,11 +132,10 @@ def _print_summary(summary: Summary, model: str, counting: Counting) -> None:
 
     wanted = ["mses", "mean_size", "diverse_0", "diverse_1", "diverse_2"]
     wanted += [count_column(counting, t) for t in (0.8, 0.7, 0.6, 0.5)] + ["questions"]
-    found = {name: summary.statistics[name] for name in wanted}
-    rows = [
-        (name, *(f"{number:.2f}" for number in (s.mean, s.standard_error, s.std, s.median)))
-        for name, s in found.items()
-    ]
+    rows = []
+    for name in wanted:
+        s = summary.statistics[name]
+        rows.append((name, *(f"{number:.2f}" for number in (s.mean, s.standard_error, s.std, s.median))))
     columns = ("quantity", "mean", "± s.e.", "std", "median")
     output.print_table(f"{model}: {summary.images} images", columns, rows, right=(1, 2, 3, 4))
     shares = {n: share for n, share in enumerate(summary.explained_with) if n in (1, 2, 3, 5, 8, 10, 15)}
