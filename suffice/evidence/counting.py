@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 import torch
@@ -29,6 +29,9 @@ from suffice.errors import OptionError
 from suffice.perturb.memory import Memory, distinct
 from suffice.perturb.regions import Grid
 from suffice.perturb.rows import Rows, rank_in_group, unique
+
+if TYPE_CHECKING:
+    from suffice.evidence.result import Evidence
 
 Counting = Literal["distinct", "per-mse", "tree", "tree3"]
 COUNTINGS: tuple[Counting, ...] = get_args(Counting)
@@ -94,7 +97,6 @@ def count_subexplanations(
     values = torch.empty(len(keys.hash), 1)
     values[number_of, 0] = ratios.float()
     known.store(keys, values)
-
     largest = int(grid.count(mses).max()) if len(mses) else 0
     # Below n cells lie fewer than e·n! paths.
     fits = math.lgamma(largest + 1) + 1 + math.log(max(len(mses), 1)) < math.log(2**63)
@@ -150,6 +152,27 @@ def count_subexplanations(
         Counts(names, {n: tuple(exact[n][i]) for n in COUNTINGS}, tuple(sums[i][:d]), tuple(numbers[i][:d]))
         for i, d in enumerate(depths)
     ]
+
+
+def count_together(evidence: Sequence[Evidence], block: int = 64) -> list[Counts]:
+    """Count the sub-explanations of many images at once, which is much faster than one by one; each keeps its own."""
+    waiting = [e for e in evidence if "counts" not in e.__dict__]
+    for start in range(0, len(waiting), block):
+        some = waiting[start : start + block]
+        grid = some[0].grid
+        counts = count_subexplanations(
+            grid,
+            torch.cat([torch.full((len(e.mses),), i) for i, e in enumerate(some)]),
+            torch.cat([grid.from_cells(m.cells for m in e.mses) for e in some]),
+            torch.cat([torch.full((len(e.ratios),), i) for i, e in enumerate(some)]),
+            torch.cat([e.regions for e in some]),
+            torch.cat([e.ratios for e in some]),
+            expand_at=some[0].settings.expand_at,
+            count=len(some),
+        )
+        for e, c in zip(some, counts, strict=True):
+            e.__dict__["counts"] = c
+    return [e.counts for e in evidence]
 
 
 def _ratios(known: Memory, grid: Grid, image: Tensor, region: Tensor) -> tuple[Tensor, Tensor]:

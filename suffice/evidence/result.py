@@ -8,14 +8,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-import torch
 from torch import Tensor
 
 from suffice.draw import show
-from suffice.evidence.counting import Counting, Counts, count_subexplanations
+from suffice.evidence.counting import Counting, Counts, count_together
 from suffice.evidence.diversity import largest_diverse_family
 from suffice.evidence.graph import build_graph
+from suffice.evidence.set_drawing import to_html
 from suffice.evidence.settings import Settings
+from suffice.evidence.statistics import Summary, evidence_table, summarize
 from suffice.perturb.probe import Counters
 from suffice.perturb.regions import Grid
 from suffice.results import to_pandas
@@ -23,8 +24,6 @@ from suffice.vision.stream import Skip
 
 if TYPE_CHECKING:
     import pyarrow
-
-    from suffice.evidence.statistics import Summary
 
 Stopped = Literal["beam empty", "max_mses", "max_size", "max_questions", "nothing needed", "no confidence"]
 
@@ -176,8 +175,6 @@ class EvidenceSet(Sequence[Evidence]):
 
     def to_arrow(self) -> pyarrow.Table:
         """One row an image; see :func:`suffice.evidence.statistics.evidence_table`."""
-        from suffice.evidence.statistics import evidence_table
-
         return evidence_table(self)
 
     def to_pandas(self) -> Any:
@@ -186,8 +183,6 @@ class EvidenceSet(Sequence[Evidence]):
 
     def summary(self) -> Summary:
         """Means, medians and standard errors over the images; see :func:`suffice.evidence.statistics.summarize`."""
-        from suffice.evidence.statistics import summarize
-
         return summarize(self.to_arrow())
 
     def save(self, path: str | Path) -> Path:
@@ -207,28 +202,4 @@ class EvidenceSet(Sequence[Evidence]):
         """Show the images and their MSEs in the notebook, or in the browser."""
         show(self._repr_html_(), "html")
 
-    def _repr_html_(self) -> str:
-        from suffice.evidence.set_drawing import to_html
-
-        return to_html(self)
-
-
-def count_together(evidence: Sequence[Evidence], block: int = 64) -> list[Counts]:
-    """Count the sub-explanations of many images at once, which is much faster than one by one; each keeps its own."""
-    waiting = [e for e in evidence if "counts" not in e.__dict__]
-    for start in range(0, len(waiting), block):
-        some = waiting[start : start + block]
-        grid = some[0].grid
-        counts = count_subexplanations(
-            grid,
-            torch.cat([torch.full((len(e.mses),), i) for i, e in enumerate(some)]),
-            torch.cat([grid.from_cells(m.cells for m in e.mses) for e in some]),
-            torch.cat([torch.full((len(e.ratios),), i) for i, e in enumerate(some)]),
-            torch.cat([e.regions for e in some]),
-            torch.cat([e.ratios for e in some]),
-            expand_at=some[0].settings.expand_at,
-            count=len(some),
-        )
-        for e, c in zip(some, counts, strict=True):
-            e.__dict__["counts"] = c
-    return [e.counts for e in evidence]
+    _repr_html_ = to_html

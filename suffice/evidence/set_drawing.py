@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from html import escape
+from typing import TYPE_CHECKING
 
 from suffice.draw.palettes import FAINT, HAIRLINE, INK
 from suffice.draw.pictures import as_image
 from suffice.draw.svg import SANS, escaped, number, tag, text
 from suffice.draw.thumbnails import Thumbnails
 from suffice.draw.words import counted, grouped, percent, printable
-from suffice.evidence.result import Evidence, EvidenceSet
+
+if TYPE_CHECKING:
+    from suffice.evidence.result import Evidence, EvidenceSet
 
 ROWS, MSES = 20, 8  # most that are drawn
 SIDE, GAP, BELOW = 64.0, 8.0, 16.0

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.evidence.counting import COUNTINGS, THRESHOLDS, Counting
-from suffice.evidence.result import Evidence, EvidenceSet, count_together
+from suffice.evidence.counting import COUNTINGS, THRESHOLDS, Counting, count_together
 
 if TYPE_CHECKING:
     import pyarrow
+
+    from suffice.evidence.result import Evidence, EvidenceSet
 
 OVERLAPS = (0, 1, 2)
 
