@@ -11,7 +11,7 @@ from torch import Tensor
 
 from suffice.attribution import Attribution
 from suffice.errors import OptionError
-from suffice.metrics.boxes import boxes_of_images, given_boxes
+from suffice.metrics.boxes import boxes_of
 from suffice.metrics.map_batch import MapBatch, checked
 from suffice.metrics.metric import Metric, find_metric
 from suffice.metrics.outcome import By, Outcome, joined
@@ -91,13 +91,14 @@ def measure(
     wanted = [str(one) for one in ([metric] if isinstance(metric, (str, Metric)) else metric)]
     chosen = find_protocol(protocol)
     choices = _choices(wanted, chosen, options)
-    opened = _without_skipped(open_images(images.detach() if isinstance(images, Tensor) else images), maps)
-    given = checked(torch.as_tensor(maps.maps if isinstance(maps, Attribution) else maps), len(opened))
-    rule, classes = _classes(opened, maps, targets, target_class or chosen.target_class)
+    source = maps if isinstance(maps, Attribution) else None
+    opened = _with_maps(open_images(images.detach() if isinstance(images, Tensor) else images), source)
+    given = checked(torch.as_tensor(source.maps if source is not None else maps), len(opened))
+    rule, classes = _classes(opened, source, targets, target_class or chosen.target_class)
     targets_of(classes, (), len(opened))  # a wrong number of them is said at once
     needs = {need for name in wanted for need in find_metric(name).needs}
     asks = bool({"model", "method"} & needs)
-    objects = _boxes(net, opened, boxes) if "boxes" in needs else None
+    objects = boxes_of(net, opened, boxes) if "boxes" in needs else None
     outcomes: dict[str, list[Outcome]] = {name: [] for name in wanted}
     asked: list[Tensor] = []
     # As many images as fit a batch: any number of steps then fills whole batches.
@@ -115,7 +116,7 @@ def measure(
             given[decoded.index.to(given.device)].to(net.device),
             whole,
             None if objects is None else [objects[i] for i in index],
-            maps[decoded.index] if isinstance(maps, Attribution) else None,
+            source[decoded.index] if source is not None else None,
         )
         with torch.no_grad():
             for name in wanted:
@@ -132,24 +133,20 @@ def measure(
         "model": net.name,
         "size": list(net.size),
         "geometry": repr(net.geometry),
-        "maps": _origin(maps, given),
+        "maps": {"size": list(given.shape[1:]), **({"settings": source.settings} if source is not None else {})},
     }
+    protocols = {}
+    for name in wanted:
+        changed = sorted(options.keys() & choices[name].keys())
+        own = {"metric": name, "protocol": chosen.name, "changed": changed}
+        protocols[name] = {**own, **choices[name], **common}
     scores = Scores(
         outcomes={name: joined(outcomes[name], where) for name in wanted},
-        protocols={
-            name: {
-                "metric": name,
-                "protocol": chosen.name,
-                "changed": sorted(options.keys() & choices[name].keys()),
-                **choices[name],
-                **common,
-            }
-            for name in wanted
-        },
+        protocols=protocols,
         targets=torch.cat(asked).to(where) if asked else None,
         names=opened.names,
         ids=opened.ids,
-        skipped=maps.skipped if isinstance(maps, Attribution) else (),
+        skipped=source.skipped if source is not None else (),
     )
     return scores if normalize is None else scores.normalized(normalize)
 
@@ -173,23 +170,23 @@ def _measured(metric: Metric, given: MapBatch, options: Mapping[str, Any]) -> Ou
     return replace(outcome, values=outcome.values.float())
 
 
-def _without_skipped(images: Images, maps: Attribution | Tensor) -> Images:
+def _with_maps(images: Images, source: Attribution | None) -> Images:
     """The images that have maps: all but those that could not be read when the maps were made."""
-    if not isinstance(maps, Attribution) or len(images) == len(maps):
+    if source is None or len(images) == len(source):
         return images  # some of them, perhaps, chosen alike
-    skipped = {skip.index for skip in maps.skipped}
+    skipped = {skip.index for skip in source.skipped}
     return images[[i for i in range(len(images)) if i not in skipped]] if skipped else images
 
 
 def _classes(
-    images: Images, maps: Attribution | Tensor, targets: Targets, target_class: TargetClass
+    images: Images, source: Attribution | None, targets: Targets, target_class: TargetClass
 ) -> tuple[str, Targets]:
     """How the classes were chosen, and which they are; None for the predicted ones."""
     if targets is not None:
         return "given", targets
-    if target_class == "explained":
-        return ("explained", maps.targets) if isinstance(maps, Attribution) else ("predicted", None)
-    if target_class == "predicted":
+    if target_class == "explained" and source is not None:
+        return "explained", source.targets
+    if target_class != "label":
         return "predicted", None
     labels = [label for label in images.labels if label is not None]
     if len(labels) < len(images):
@@ -198,15 +195,3 @@ def _classes(
             "none. Write targets=, open_images(…, labels=…), or target_class='predicted'."
         )
     return "label", labels
-
-
-def _boxes(net: Classifier, images: Images, boxes: Any) -> list[Tensor]:
-    found = boxes_of_images(net, images) if boxes is None else given_boxes(boxes, len(images))
-    if not any(len(own) for own in found):
-        raise OptionError("No image has boxes; write boxes=, one list of (x0, y0, x1, y1) an image.")
-    return found
-
-
-def _origin(maps: Attribution | Tensor, given: Tensor) -> dict[str, Any]:
-    own = {"size": list(given.shape[1:])}
-    return {**own, "settings": maps.settings} if isinstance(maps, Attribution) else own

@@ -9,12 +9,20 @@ import torch
 from torch import Tensor
 
 from suffice.errors import OptionError
-from suffice.vision import Classifier, Images
+from suffice.vision import Classifier, Images, Picture
 from suffice.vision.geometry import Geometry
 
 
-def given_boxes(boxes: Any, count: int) -> list[Tensor]:
-    """Boxes as the user gave them, several an image or one, such as a list or tensor; one float [n, 4] an image."""
+def boxes_of(net: Classifier, images: Images, given: Any = None) -> list[Tensor]:
+    """The objects of each image, float [n, 4], in pixels of the model's input: as given, or as the images have them."""
+    found = _of_images(net, images) if given is None else _as_given(given, len(images))
+    if not any(len(own) for own in found):
+        raise OptionError("No image has boxes; write boxes=, one list of (x0, y0, x1, y1) an image.")
+    return found
+
+
+def _as_given(boxes: Any, count: int) -> list[Tensor]:
+    """Boxes as the user gave them: several an image or one, such as a list or tensor."""
     if len(boxes) != count:
         raise OptionError(f"Boxes of {len(boxes)} images were given for {count} images.")
     found = []
@@ -27,26 +35,29 @@ def given_boxes(boxes: Any, count: int) -> list[Tensor]:
     return found
 
 
-def boxes_of_images(net: Classifier, images: Images) -> list[Tensor]:
-    """The boxes that images come with, moved along with their pixels to the input of a model; [n, 4] an image."""
-    found = []
-    for picture in images:
-        boxes = picture.boxes or ()
-        raster = picture.decode() if boxes else None
-        if isinstance(raster, Tensor):
-            height, width = raster.shape[-2:]
-        elif raster is not None:
-            width, height = raster.size
-        # A tensor of the input's size is taken as it is.
-        if raster is not None and not (isinstance(raster, Tensor) and (height, width) == net.size):
-            if not isinstance(net.geometry, Geometry):
-                raise OptionError(
-                    f"What {net.name} does to an image is a callable, which cannot move boxes; give boxes= in pixels "
-                    "of its input."
-                )
-            boxes = tuple(net.geometry.boxes(boxes, width=width, height=height))
-        found.append(torch.tensor(boxes, dtype=torch.float32).reshape(-1, 4))
-    return found
+def _of_images(net: Classifier, images: Images) -> list[Tensor]:
+    """The boxes that images come with, moved along with their pixels to the input of a model."""
+    return [
+        torch.tensor(_moved(net, picture) if picture.boxes else (), dtype=torch.float32).reshape(-1, 4)
+        for picture in images
+    ]
+
+
+def _moved(net: Classifier, picture: Picture) -> Sequence[Sequence[float]]:
+    """The boxes of a picture, in pixels of the model's input."""
+    boxes, raster = picture.boxes or (), picture.decode()
+    if isinstance(raster, Tensor):
+        height, width = raster.shape[-2:]
+        if (height, width) == net.size:
+            return boxes  # it is taken as it is
+    else:
+        width, height = raster.size
+    if not isinstance(net.geometry, Geometry):
+        raise OptionError(
+            f"What {net.name} does to an image is a callable, which cannot move boxes; give boxes= in pixels of its "
+            "input."
+        )
+    return net.geometry.boxes(boxes, width=width, height=height)
 
 
 def box_masks(boxes: Sequence[Tensor], size: tuple[int, int], device: torch.device) -> Tensor:

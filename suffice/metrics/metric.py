@@ -67,18 +67,8 @@ def metric(
 
     The first line of the function's docstring says what it measures; its keyword-only parameters are its options.
     Metrics that share many options take them as one frozen dataclass instead, ``function(given, choices)``; its fields
-    are the options then.
-
-    Args:
-        name: By which users call it.
-        higher_is_better: Whether a better map has a higher value.
-        bounds: Lowest and highest value.
-        needs: What it looks at.
-        reference: Where it was published.
-        choices: An instance of the dataclass of its options, with their defaults.
-
-    Returns:
-        A decorator that gives the function back as it was.
+    are the options then, and ``choices`` is an instance with their defaults. The other arguments are the facts of
+    :class:`Metric`. The function itself stays as it was.
 
     Example:
         >>> @metric("highest", higher_is_better=True, bounds=(0, 1), needs=("maps",), reference="nowhere")
@@ -93,16 +83,15 @@ def metric(
     def declare(function: Function) -> Function:
         called: Callable[..., Outcome] = function
         if choices is None:
-            options = keyword_options(function, name)
+            options, kind = keyword_options(function, name), None
         else:
-            options = {f.name: getattr(choices, f.name) for f in fields(choices)}
+            options, kind = {f.name: getattr(choices, f.name) for f in fields(choices)}, type(choices)
 
             def called(given: MapBatch, **changes: Any) -> Outcome:
                 return function(given, replace(choices, **changes))
 
+            called.__module__ = function.__module__
         about = (inspect.getdoc(function) or "").partition("\n")[0]
-        called.__module__ = function.__module__
-        kind = None if choices is None else type(choices)
         known = MappingProxyType(options)
         _registry.add(Metric(name, about, reference, higher_is_better, bounds, needs, known, called, kind))
         return function

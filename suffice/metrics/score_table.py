@@ -45,12 +45,9 @@ class TableRow:
 
 
 class Standing(NamedTuple):
-    """Who is best in one column of one model.
+    """Best and second method in one column of one model, and the p of Wilcoxon's signed-rank test between them.
 
-    Attributes:
-        best: Name of the method.
-        second: Name of the next; None where there is only one.
-        p: Of Wilcoxon's signed-rank test of the best against the second, image by image, two-sided.
+    The test is two-sided, image by image. ``second`` is None where there is only one method.
     """
 
     best: str
@@ -101,7 +98,8 @@ class ScoreTable:
             raise OptionError("A table needs scores; there are none.")
         columns = tuple(metrics or given[0].metrics)
         about = [one.protocols[one.metrics[0]] for one in given]
-        methods = list(scores) if isinstance(scores, Mapping) else [_method_of(choices) for choices in about]
+        known = [choices["maps"].get("settings", {}).get("method", "given maps") for choices in about]
+        methods = list(scores) if isinstance(scores, Mapping) else known
         lines = [(choices["model"], method) for choices, method in zip(about, methods, strict=True)]
         if len(set(lines)) < len(lines):
             twice = ", ".join(sorted({f"{line[1]} on {line[0]}" for line in lines if lines.count(line) > 1}))
@@ -137,11 +135,7 @@ class ScoreTable:
     def cells(self, mark: Callable[[str, int], str] = lambda text, place: text) -> Iterator[list[str]]:
         """Rows as text: model, method, one cell a metric, one a fact, seconds an image.
 
-        Args:
-            mark: Gets the text of a cell and its rank, 1 for the best of its model and 2 for the second, else 0.
-
-        Yields:
-            Cells of one row.
+        ``mark`` gets the text of a metric's cell and its rank: 1 for the best of its model, 2 for the second, else 0.
         """
         standings = {(m, c): self.standing(m, c) for m in {r.model for r in self.rows} for c in self.metrics}
         for row in self.rows:
@@ -181,17 +175,15 @@ class ScoreTable:
 
     def to_markdown(self, notes: bool = True) -> str:
         """The table in Markdown: best bold, second best in italics, then, as ``notes``, who is clearly better."""
-        marks: Mapping[int, str] = {0: "{}", 1: "**{}**", 2: "*{}*"}
+        marks = ("{}", "**{}**", "*{}*")
         lines = markdown_table(self.headings, self.cells(lambda text, place: marks[place].format(text)))
-        caption = (
-            f"Mean ± standard error over {self.images} images; protocol `{self.protocol}`; best bold, second italic."
-        )
+        about = f"over {self.images} images; protocol `{self.protocol}`; best bold, second italic."
         verdicts = ["", *(f"- {note}" for note in self.notes())] if notes else []
-        return "\n".join([*lines, "", caption, *verdicts]) + "\n"
+        return "\n".join([*lines, "", f"Mean ± standard error {about}", *verdicts]) + "\n"
 
     def to_latex(self) -> str:
         """The table in LaTeX, for the package booktabs: best bold, second best underlined."""
-        marks: Mapping[int, str] = {0: "{}", 1: "\\textbf{{{}}}", 2: "\\underline{{{}}}"}
+        marks = ("{}", "\\textbf{{{}}}", "\\underline{{{}}}")
 
         def written(text: str) -> str:
             for sign, latex in LATEX.items():
@@ -219,11 +211,6 @@ class ScoreTable:
         write_tables(folder, "scores", {"md": self.to_markdown(), "tex": self.to_latex()}, summary, long)
 
 
-def _method_of(choices: Mapping[str, Any]) -> str:
-    """The method that made the maps behind scores."""
-    return choices["maps"].get("settings", {}).get("method", "given maps")
-
-
 def _check_alike(scores: Sequence[Scores], columns: Sequence[str]) -> None:
     """Raise an error unless scores are of as many images, and made by the same choices."""
     counts = sorted({len(one) for one in scores})
@@ -231,9 +218,7 @@ def _check_alike(scores: Sequence[Scores], columns: Sequence[str]) -> None:
         raise OptionError(f"A table is about the same images; these scores have {', '.join(map(str, counts))}.")
     for column in columns:
         every = [one[column].protocol for one in scores]
-        for choice in ("protocol", *every[0]):
-            if choice in _OF_ONE_ROW:
-                continue
+        for choice in [choice for choice in ("protocol", *every[0]) if choice not in _OF_ONE_ROW]:
             # As JSON, in which they were written down where scores come from a file.
             found = list(dict.fromkeys(json.dumps(choices.get(choice), default=repr) for choices in every))
             if len(found) > 1:

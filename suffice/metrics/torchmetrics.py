@@ -77,7 +77,7 @@ class MapMetric(Metric):
         self.net, self.standard_error = net, standard_error
         self.protocol = find_protocol(protocol)
         self.metric_options = dict(metric_options or {})
-        if "normalize" in self.metric_options and self.metric_options["normalize"] == "set":
+        if self.metric_options.get("normalize") == "set":
             raise OptionError('normalize="set" needs all images at once, and batches come one by one; use "image".')
         for name in self.names:
             find_metric(name)  # a wrong name is said at once
@@ -95,35 +95,25 @@ class MapMetric(Metric):
         return find_metric(self.names[0]).higher_is_better if self.single else None
 
     def update(self, images: Any, maps: Attribution | Tensor, targets: Targets = None) -> None:
-        """Measure the maps of some images.
-
-        Args:
-            images: Anything that :func:`suffice.open_images` takes; tensors are pixels in [0, 1].
-            maps: [B, h, w], high = important.
-            targets: The classes asked about; None: those that were explained, or the predicted ones.
-        """
-        found = measure(
-            self.net, images, maps, list(self.names), self.protocol, targets=targets, **self.metric_options
-        )  # fmt: skip
+        """Measure the maps, [B, h, w], of some images; arguments as for :func:`suffice.measure`."""
+        own = self.metric_options
+        found = measure(self.net, images, maps, list(self.names), self.protocol, targets=targets, **own)
         for name in self.names:
             getattr(self, _state(name)).append(found[name].values.to(self.device))
 
     def compute(self) -> Any:
-        """The mean over all images; for several metrics a dict by name.
+        """The mean over all images, a tensor; for several metrics a dict by name.
 
-        Returns:
-            A tensor; with ``standard_error`` a dict of ``"mean"`` and ``"standard_error"``. Images that a metric leaves
-            out do not count; NaN if there is no other.
+        With ``standard_error`` each is a dict of ``"mean"`` and ``"standard_error"``. Images that a metric leaves out
+        do not count; NaN if there is no other.
         """
-        means = {name: self._summary(dim_zero_cat(getattr(self, _state(name)))) for name in self.names}
-        return means[self.names[0]] if self.single else means
-
-    def _summary(self, values: Tensor) -> Tensor | dict[str, Tensor]:
-        whole = Outcome(values)
-        mean = torch.tensor(whole.mean, device=values.device)
-        if not self.standard_error:
-            return mean
-        return {"mean": mean, "standard_error": torch.tensor(whole.standard_error, device=values.device)}
+        found = {}
+        for name in self.names:
+            whole = Outcome(dim_zero_cat(getattr(self, _state(name))))
+            numbers = {"mean": whole.mean, "standard_error": whole.standard_error}
+            summary = {key: torch.tensor(number, device=whole.values.device) for key, number in numbers.items()}
+            found[name] = summary if self.standard_error else summary["mean"]
+        return found[self.names[0]] if self.single else found
 
 
 def _state(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Literal
 
 import torch
@@ -14,10 +15,12 @@ from suffice.metrics.outcome import Outcome
 from suffice.perturb.masks import Enlargement
 
 Mask = Literal["min-max", "raw"]
-REFERENCE = "Chattopadhay et al., Grad-CAM++, WACV 2018"
+_through_map = partial(
+    metric, bounds=(0, 1), needs=("maps", "model"), reference="Chattopadhay et al., Grad-CAM++, WACV 2018"
+)
 
 
-@metric("adp", higher_is_better=False, bounds=(0, 1), needs=("maps", "model"), reference=REFERENCE)
+@_through_map("adp", higher_is_better=False)
 def adp(
     given: MapBatch,
     *,
@@ -26,7 +29,7 @@ def adp(
     enlargement: Enlargement = "bilinear",
     scale: float = 1.0,
 ) -> Outcome:
-    """Average drop: share of the score that is lost when the image is masked by its map.
+    """Average drop: share of the score that is lost when the image is masked by its map; 0 where there is none to lose.
 
     Args:
         given: The images and their maps.
@@ -34,16 +37,13 @@ def adp(
         baseline: What shows where the map is low.
         enlargement: How maps are enlarged to the image.
         scale: The number is multiplied by this; papers print percent.
-
-    Returns:
-        Values [B]; 0 where there is no score to lose.
     """
     whole, seen = given.whole.score, _score_through_map(given, mask, baseline, enlargement)
     lost = (whole - seen).clamp(min=0) / torch.where(whole > 0, whole, 1)
     return Outcome(scale * torch.where(whole > 0, lost, 0))
 
 
-@metric("pic", higher_is_better=True, bounds=(0, 1), needs=("maps", "model"), reference=REFERENCE)
+@_through_map("pic", higher_is_better=True)
 def pic(
     given: MapBatch,
     *,

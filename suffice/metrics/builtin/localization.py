@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -14,18 +15,16 @@ from suffice.metrics.outcome import Outcome
 from suffice.options import Amount, Share
 from suffice.perturb.masks import Enlargement
 
+_of_boxes = partial(metric, higher_is_better=True, bounds=(0, 1), needs=("maps", "boxes"))
 
-@metric(
-    "pointing-game",
-    higher_is_better=True,
-    bounds=(0, 1),
-    needs=("maps", "boxes"),
-    reference="Zhang et al., Top-down Neural Attention by Excitation Backprop, ECCV 2016",
-)
+
+@_of_boxes("pointing-game", reference="Zhang et al., Top-down Neural Attention by Excitation Backprop, ECCV 2016")
 def pointing_game(
     given: MapBatch, *, tolerance: Amount = 0.0, largest: float | None = None, enlargement: Enlargement = "bilinear"
 ) -> Outcome:
     """Whether the highest pixel of the map lies in a box of the object.
+
+    1 or 0, and NaN for images that are not judged.
 
     Args:
         given: The images, maps and boxes. Of several highest pixels, the first from left to right and top to bottom
@@ -33,9 +32,6 @@ def pointing_game(
         tolerance: It is a hit, too, if a pixel of a box is at most as many pixels away; the paper has 15.
         largest: Images whose boxes together cover this share or more are not judged; None judges all.
         enlargement: How maps are enlarged to the image.
-
-    Returns:
-        Values [B], 1 or 0; NaN for images that are not judged.
     """
     masks, judged = judged_masks(given.boxes, given.size, given.device, largest)
     height, width = given.size
@@ -47,13 +43,7 @@ def pointing_game(
     return Outcome(torch.where(judged, hit.float(), torch.nan))
 
 
-@metric(
-    "energy-pointing-game",
-    higher_is_better=True,
-    bounds=(0, 1),
-    needs=("maps", "boxes"),
-    reference="Wang et al., Score-CAM, CVPR Workshops 2020",
-)
+@_of_boxes("energy-pointing-game", reference="Wang et al., Score-CAM, CVPR Workshops 2020")
 def energy_pointing_game(
     given: MapBatch,
     *,
@@ -63,15 +53,8 @@ def energy_pointing_game(
 ) -> Outcome:
     """Share of the map that lies in the boxes of the object.
 
-    Args:
-        given: The images, maps and boxes.
-        values: ``"positive"`` values count, or ``"absolute"`` ones.
-        largest: Images whose boxes together cover this share or more are not judged; None judges all.
-        enlargement: How maps are enlarged to the image.
-
-    Returns:
-        Values [B]; for a map that is nowhere above zero the share of the image that the boxes cover; NaN for images
-        that are not judged.
+    Of its ``"positive"`` values, or of ``"absolute"`` ones; other options as in ``pointing-game``. A map that is
+    nowhere above zero gets the share of the image that the boxes cover.
     """
     masks, judged = judged_masks(given.boxes, given.size, given.device, largest)
     maps = given.resized_maps(enlargement).double()
@@ -81,13 +64,7 @@ def energy_pointing_game(
     return Outcome(torch.where(judged, share, torch.nan))
 
 
-@metric(
-    "localization",
-    higher_is_better=True,
-    bounds=(0, 1),
-    needs=("maps", "boxes"),
-    reference="Zhou et al., Learning Deep Features for Discriminative Localization, CVPR 2016",
-)
+@_of_boxes("localization", reference="Zhou et al., Learning Deep Features for Discriminative Localization, CVPR 2016")
 def localization(
     given: MapBatch,
     *,
@@ -103,9 +80,6 @@ def localization(
             at the ``"mean"``. A constant map is bright everywhere.
         overlap: Intersection over union with the best of the boxes that is enough; None: that number itself.
         enlargement: How maps are enlarged to the image.
-
-    Returns:
-        Values [B]; NaN for images without a box.
     """
     _, judged = judged_masks(given.boxes, given.size, given.device, None)
     assert given.boxes is not None, "checked when masks were made"

@@ -45,19 +45,15 @@ def sensitivity_max(
         space: Whether the radius is in ``"pixels"`` or in ``"normalized"`` units.
         method: ``method(net, pixels, targets)``, from images [B, 3, H, W] to maps [B, h, w], for maps that were not
             made by :func:`suffice.attribute`; called with as many images as fit.
-
-    Returns:
-        Values [B].
     """
-    again = _explainer(given, method)
-    reach = torch.tensor(given.batch.net.std if space == "normalized" else (1.0,) * 3, device=given.batch.pixels.device)
+    again, batch = _explainer(given, method), given.batch
+    reach = torch.tensor(batch.net.std if space == "normalized" else (1.0,) * 3, device=given.device)
     reach = reach.view(1, 3, 1, 1) * radius
-    shape = tuple(given.batch.pixels.shape[1:])
     size = _norm(given.maps)
     most = torch.zeros_like(size)
     for sample in range(samples):
-        noise = uniform_noise(given.batch.seeds, torch.full_like(given.batch.seeds, sample), shape) * 2 - 1
-        maps = again((given.batch.pixels + noise * reach).clamp(0, 1))
+        noise = uniform_noise(batch.seeds, torch.full_like(batch.seeds, sample), tuple(batch.pixels.shape[1:])) * 2 - 1
+        maps = again((batch.pixels + noise * reach).clamp(0, 1))
         if maps.shape != given.maps.shape:
             raise OptionError(
                 f"The method makes maps {list(maps.shape)}, but {list(given.maps.shape)} were given; sensitivity "

@@ -19,14 +19,9 @@ from suffice.metrics.outcome import Outcome
     reference="Chalasani et al., Concise Explanations of Neural Networks using Adversarial Training, ICML 2020",
 )
 def sparseness(given: MapBatch, *, values: Literal["absolute", "shifted"] = "absolute") -> Outcome:
-    """Gini index of the map: how unequally it is spread.
+    """Gini index of the map: how unequally it is spread, from 0 for a constant map to near 1 if all lies in one pixel.
 
-    Args:
-        given: The maps.
-        values: ``"absolute"`` values, or values ``"shifted"`` so that the lowest is 1e-7.
-
-    Returns:
-        Values [B]: 0 for a constant map, near 1 if all lies in one pixel.
+    Of its ``"absolute"`` values, or of values ``"shifted"`` so that the lowest is 1e-7.
     """
     flat = given.maps.flatten(1).double()
     flat = flat.abs() if values == "absolute" else flat - flat.amin(dim=1, keepdim=True) + 1e-7

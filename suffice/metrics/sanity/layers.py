@@ -34,15 +34,6 @@ def layers_of(module: nn.Module) -> tuple[Layer, ...]:
     a normalization, belongs to the part before it. Parameters that lie beside the parts, such as class tokens and
     position embeddings, belong to the first part, the stem.
 
-    Args:
-        module: Any module.
-
-    Returns:
-        The layers.
-
-    Raises:
-        OptionError: The module has no parameters.
-
     Example:
         >>> net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(4, 2))
         >>> for layer in layers_of(net):

@@ -29,12 +29,7 @@ SUBJECT = {"cascading": "the weights", "independent": "every layer", "data": "th
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the rule says of one method.
-
-    Attributes:
-        depends: Whether its maps depend on what was randomized; None if that is unclear.
-        text: The same in words.
-    """
+    """Whether the maps of a method depend on what was randomized, None if that is unclear; and the same in words."""
 
     depends: bool | None
     text: str
@@ -74,15 +69,13 @@ class SanityRow:
         Over images, and, for several draws of random weights, over these too. With one draw it says nothing about
         other random weights. NaN for a single image and draw.
         """
-        draws, _, images = self.values[similarity].shape
-        parts = []
-        if images > 1:
-            parts.append(self.values[similarity].mean(dim=0).var(dim=1) / images)
-        if draws > 1:
-            parts.append(self.values[similarity].mean(dim=2).var(dim=0) / draws)
-        if not parts:
-            return torch.full_like(self.means(similarity), math.nan)
-        return torch.stack(parts).sum(dim=0).sqrt()
+        values = self.values[similarity]
+        draws, steps, images = values.shape
+        if draws == images == 1:
+            return values.new_full((steps,), math.nan)
+        over_images = values.mean(dim=0).var(dim=1) / images if images > 1 else 0
+        over_draws = values.mean(dim=2).var(dim=0) / draws if draws > 1 else 0
+        return torch.as_tensor(over_images + over_draws).sqrt()
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,12 +118,10 @@ class SanityReport:
     def verdict(self, method: str) -> Verdict:
         """Whether the maps of a method depend on what was randomized.
 
-        After complete randomization (for ``"independent"``, for each layer) two numbers are judged, Spearman's rank
-        correlation of the values and of their magnitudes: maps whose signs alone change have kept their structure. The
-        method depends on the weights if both are below 0.5 by two standard errors, and does not if one of them is above
-        it by two; a single layer it then "hardly" depends on. Below 0.5 the maps share less than a quarter of the
-        variance of their ranks. The rule is a convention: look at the curves too, and at what maps of different images
-        have in common.
+        Two numbers are judged after complete randomization (for ``"independent"``, for each layer): Spearman's rank
+        correlation of the values and of their magnitudes, since maps whose signs alone change have kept their
+        structure. ``RULE`` says how. Below 0.5 maps share less than a quarter of the variance of their ranks. The rule
+        is a convention: look at the curves too, and at what maps of different images have in common.
         """
         row = self.row(method)
         means = torch.stack([row.means(kind) for kind in JUDGED])
@@ -218,18 +209,15 @@ class SanityReport:
 
         out = Path(folder)
         out.mkdir(parents=True, exist_ok=True)
-        figures = {
-            "similarity.png": box_figure(self) if self.check == "data" else curve_figure(self),
-            "maps.png": strip_figure(self),
-        }
-        for name, figure in figures.items():
-            figure.savefig(out / name, dpi=160)
-        return [out / name for name in figures]
+        similarity = box_figure(self) if self.check == "data" else curve_figure(self)
+        figures = {out / "similarity.png": similarity, out / "maps.png": strip_figure(self)}
+        for file, figure in figures.items():
+            figure.savefig(file, dpi=160)
+        return list(figures)
 
 
 def _plain(values: Tensor) -> Any:
     """Numbers as JSON can say them: what is not a number is null."""
-    listed = values.tolist()
-    if isinstance(listed, float):
-        return None if math.isnan(listed) else listed
-    return [None if math.isnan(value) else value for value in listed]
+    if values.dim():
+        return [_plain(value) for value in values]
+    return None if values.isnan() else float(values)

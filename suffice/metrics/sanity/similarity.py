@@ -13,17 +13,10 @@ STABLE = (0.01**2, 0.03**2)  # Wang et al. 2004, for values in [0, 1]
 
 
 def spearman(first: Tensor, second: Tensor) -> Tensor:
-    """Spearman's rank correlation of maps; equal values share their mean rank.
+    """Spearman's rank correlation of maps [N, h, w] of the same images, [N] float64 in [-1, 1].
 
-    A map that is the same everywhere has no order: two such maps count as equal, 1; one of them beside an ordinary map
-    has nothing in common with it, 0.
-
-    Args:
-        first: [N, h, w].
-        second: Maps of the same images, [N, h, w].
-
-    Returns:
-        [N] float64 in [-1, 1].
+    Equal values share their mean rank. A map that is the same everywhere has no order: two such maps count as equal, 1;
+    one of them beside an ordinary map has nothing in common with it, 0.
 
     Example:
         >>> ramp = torch.arange(6.0).view(1, 2, 3)
@@ -43,18 +36,11 @@ def absolute_spearman(first: Tensor, second: Tensor) -> Tensor:
 
 
 def ssim(first: Tensor, second: Tensor) -> Tensor:
-    """Structural similarity of maps, each brought to [0, 1] by its smallest and largest value.
+    """Structural similarity of maps [N, h, w] of the same images, [N] float64 in [-1, 1].
 
-    Means, variances and the covariance are taken under a Gaussian window of 11×11 (σ = 1.5) that lies within the map;
-    for smaller maps, of the largest odd side that fits, with σ in proportion. A map that is the same everywhere is 0
-    everywhere.
-
-    Args:
-        first: [N, h, w].
-        second: Maps of the same images, [N, h, w].
-
-    Returns:
-        [N] float64 in [-1, 1], the mean over positions of the window.
+    Each is brought to [0, 1] by its smallest and largest value; one that is the same everywhere is 0 everywhere. Means,
+    variances and the covariance are taken under a Gaussian window of 11×11 (σ = 1.5) that lies within the map; for
+    smaller maps, of the largest odd side that fits, with σ in proportion. The mean over its positions is returned.
 
     Example:
         >>> map = torch.rand(2, 14, 14)
@@ -63,8 +49,7 @@ def ssim(first: Tensor, second: Tensor) -> Tensor:
     """
     a, b = (_unit(maps)[:, None] for maps in (first, second))
     shorter = min(first.shape[1:])
-    window = min(WINDOW, shorter if shorter % 2 else shorter - 1)
-    window = max(window, 1)
+    window = max(1, min(WINDOW, shorter - 1 + shorter % 2))
     steps = torch.arange(window, dtype=torch.float64, device=a.device) - (window - 1) / 2
     line = (-(steps**2) / (2 * (SIGMA * window / WINDOW) ** 2)).exp()
     line = line / line.sum()
