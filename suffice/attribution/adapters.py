@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from torch import Tensor
 
 from suffice.attribution.api import explain
 from suffice.attribution.method import Method, Need, find_method
-from suffice.attribution.reduce import Reduction, over_channels
+from suffice.attribution.methods.gradient import Reduction, over_channels
 from suffice.errors import OptionError
 from suffice.perturb.batch import Batch
 from suffice.perturb.runner import Runner
@@ -105,7 +106,7 @@ def from_cam(algorithm: type, *, layer: str | None = None, **options: Any) -> Me
     def adapted(batch: Batch) -> Tensor:
         anatomy = batch.net.anatomy
         name = layer or anatomy.target_layer
-        targets = [_Chosen(t) for t in batch.targets.tolist()]
+        targets = [itemgetter((..., target)) for target in batch.targets.tolist()]
         with torch.enable_grad(), _gradients_kept(batch.net.module):
             made = algorithm(
                 model=batch.net.module,
@@ -176,13 +177,3 @@ def _bounds(attribute: Callable[..., Any], batch: Batch) -> dict[str, int]:
     bounds = {"internal_batch_size": size, "nt_samples_batch_size": max(1, size // len(batch))}
     taken = inspect.signature(attribute).parameters
     return {name: most for name, most in bounds.items() if name in taken}
-
-
-class _Chosen:
-    """Picks one class of the output of a model."""
-
-    def __init__(self, target: int) -> None:
-        self.target = target
-
-    def __call__(self, output: Tensor) -> Tensor:
-        return output[..., self.target]

@@ -119,15 +119,9 @@ def attribute(
 
 
 def explain(batch: Batch, method: str | Method, **options: Any) -> Tensor:
-    """Compute maps of a batch, as many images at once as fit.
+    """Compute maps of a batch by a method with its options, as many images at once as fit; [B, h, w] float32, finite.
 
-    Args:
-        batch: The images; its runner is taken in the variant that the method needs.
-        method: The method, or its name.
-        **options: Of the method.
-
-    Returns:
-        [B, h, w] float32, finite.
+    The batch's runner is taken in the variant that the method needs.
     """
     chosen = find_method(method)
     runner = batch.runner = batch.runner.variant(chosen.work)

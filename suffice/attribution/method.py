@@ -97,18 +97,8 @@ def method(
     """Declare a method; that is all it takes for it to be listed, called by name, offered by commands, and tested.
 
     The first line of the function's docstring says what it does. Its keyword-only parameters are its options, and their
-    annotations say what values these can have; see :mod:`suffice.options`.
-
-    Args:
-        name: By which users call it.
-        reference: Where it was published.
-        needs: What it needs of a model.
-        aliases: Other names.
-        incompatible: Looks closer at a model: why the method does not fit it, or None where it does.
-        cost: How much memory an image takes, in inputs of the model.
-
-    Returns:
-        A decorator that gives the function back as it was.
+    annotations say what values these can have; see :mod:`suffice.options`. The rest is as in :class:`Method`. The
+    decorator gives the function back as it was.
 
     Example:
         >>> @method("brightness", reference="nowhere")

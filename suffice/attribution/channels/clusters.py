@@ -23,18 +23,13 @@ _AT_ONCE = 1 << 28
 def agglomerate(distances: Tensor, threshold: float, linkage: Linkage = "complete") -> Tensor:
     """Merge the two nearest clusters again and again, until none are nearer than a threshold.
 
-    For these linkages, merging two clusters never brings them nearer to a third. Clusters that are each other's
-    nearest therefore end up merged whatever happens elsewhere, and all such pairs of all images can be merged at
-    once. That takes a few dozen rounds rather than one for each merge, and gives the same clusters.
+    For these linkages, merging two clusters never brings them nearer to a third. Clusters that are each other's nearest
+    therefore end up merged whatever happens elsewhere, and all such pairs of all images can be merged at once. That
+    takes a few dozen rounds rather than one for each merge, and gives the same clusters.
 
-    Args:
-        distances: Between items, symmetric [B, n, n]; infinite for items that are to stay alone.
-        threshold: Largest distance over which to merge.
-        linkage: Distance of two clusters: of their farthest members (``"complete"``), their nearest (``"single"``),
-            or on average over all pairs (``"average"``).
-
-    Returns:
-        For each item the first item of its cluster, [B, n] int64.
+    Distances between items are symmetric [B, n, n], and infinite for items that are to stay alone. That of two clusters
+    is the distance of their farthest members (``"complete"``), of their nearest (``"single"``), or the mean over all
+    pairs (``"average"``). Returns for each item the first item of its cluster, [B, n] int64.
 
     Example:
         >>> places = torch.tensor([[0.0], [0.1], [5.0], [5.2], [0.3]])
@@ -84,21 +79,13 @@ def agglomerate(distances: Tensor, threshold: float, linkage: Linkage = "complet
 def k_means(
     samples: Tensor, count: int, seeds: Tensor, *, iterations: int = 100, tolerance: float = 1e-4
 ) -> tuple[Tensor, Tensor]:
-    """Euclidean k-means by Lloyd's algorithm, one clustering an image.
+    """Euclidean k-means of samples [B, n, features] by Lloyd's algorithm, one clustering an image.
 
-    It begins at distinct samples: those with the lowest numbers in the first draw of uniform noise of the image's
-    seed. It ends when the centroids together moved by no more than the tolerance (sum of squares), image by image. A
-    cluster that loses all its samples stays where it was.
+    It begins at distinct samples: those with the lowest numbers in the first draw of uniform noise of the image's seed.
+    It ends when the centroids together moved by no more than the tolerance (sum of squares), image by image. A cluster
+    that loses all its samples stays where it was.
 
-    Args:
-        samples: [B, n, features].
-        count: Number of clusters, at most n.
-        seeds: One for each image, [B] int64.
-        iterations: At most so many.
-        tolerance: See above.
-
-    Returns:
-        Centroids [B, count, features], and how many samples each was last the nearest of, [B, count] int64.
+    Returns centroids [B, count, features], and how many samples each was last the nearest of, [B, count] int64.
 
     Example:
         >>> places = torch.tensor([[[0.0], [0.2], [5.0], [5.2]]])
@@ -109,11 +96,10 @@ def k_means(
     if not 1 <= count <= samples.shape[1]:
         raise OptionError(f"{count} clusters of {samples.shape[1]} samples; expected from 1 to {samples.shape[1]}.")
     at_once = max(1, _AT_ONCE // (samples.shape[1] * count))
-    found = [
-        _k_means(part, first_samples(seed, samples.shape[1], count), iterations, tolerance)
-        for part, seed in zip(samples.split(at_once), seeds.split(at_once), strict=True)
-    ]
-    return torch.cat([centroids for centroids, _ in found]), torch.cat([sizes for _, sizes in found])
+    start = first_samples(seeds, samples.shape[1], count)
+    parts = zip(samples.split(at_once), start.split(at_once), strict=True)
+    centroids, sizes = zip(*(_k_means(*part, iterations, tolerance) for part in parts), strict=True)
+    return torch.cat(centroids), torch.cat(sizes)
 
 
 def first_samples(seeds: Tensor, available: int, count: int) -> Tensor:

@@ -12,39 +12,22 @@ import torch
 from torch import Tensor
 
 from suffice.attribution.channels.clusters import Linkage, agglomerate, precise
-from suffice.perturb import enlarge
+from suffice.perturb import FloatMasks, enlarge
 
 Representative = Literal["mean", "stretched"]
 
 
-class TokenMasks:
-    """Masks on the grid of tokens, enlarged to the image some at a time.
-
-    Args:
-        values: [K, h, w]; within [0, 1] once enlarged bilinearly, but for rounding.
-    """
-
-    def __init__(self, values: Tensor) -> None:
-        self.values = values
-
-    def __len__(self) -> int:
-        return len(self.values)
+class TokenMasks(FloatMasks):
+    """Masks on the grid of tokens, [K, h, w]; within [0, 1] once enlarged bilinearly, but for rounding."""
 
     def rows(self, rows: slice, size: tuple[int, int], device: torch.device) -> Tensor:
         """Some of the masks, [B, H, W]; see :class:`suffice.perturb.Masks`."""
-        return enlarge(self.values[rows].to(device), size, "bilinear").clamp(0, 1)
+        return super().rows(rows, size, device).clamp(0, 1)
 
     def sums(self, weights: Tensor, image: Tensor, count: int, size: tuple[int, int]) -> tuple[Tensor, Tensor]:
-        """Weighted and plain sums of the masks of each image, enlarged only once summed, which comes to the same.
+        """Sums of the masks of each image, weighted [K] and plain, [count, H, W] float32 each.
 
-        Args:
-            weights: Of each mask, [K].
-            image: Which image it is of, [K].
-            count: Number of images.
-            size: Height and width of the sums.
-
-        Returns:
-            [count, H, W] each, float32.
+        They are enlarged only once summed, which comes to the same.
         """
         values = self.values.to(precise(weights.device))
         both = torch.stack([weights[:, None, None] * values, values])
@@ -56,17 +39,12 @@ class TokenMasks:
 def token_masks(
     features: Tensor, size: tuple[int, int], threshold: float | None, linkage: Linkage, representative: Representative
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Masks from channels, alone or in clusters, on the grid of the channels.
+    """Masks from channels [B, C, h, w], alone or in clusters, on their own grid; ``size`` is that of the image.
 
-    Args:
-        features: [B, C, h, w].
-        size: Height and width of the image.
-        threshold: Merge channels up to this distance; None for every channel alone.
-        linkage: See :func:`suffice.attribution.channels.clusters.agglomerate`.
-        representative: A cluster's mask is the ``"mean"`` of its members, or their sum ``"stretched"`` to [0, 1].
-
-    Returns:
-        Masks of all images one after the other, [K, h, w]; which image each is of, [K]; and its first channel, [K].
+    Channels are merged up to the threshold, by the linkage of
+    :func:`suffice.attribution.channels.clusters.agglomerate`; None leaves every channel alone. A cluster's mask is the
+    ``"mean"`` of its members, or their sum ``"stretched"`` to [0, 1]. Returns masks of all images one after the other,
+    [K, h, w]; which image each is of, [K]; and its first channel, [K].
     """
     features = features.to(precise(features.device))
     channels, varies = stretched(features, size)
@@ -88,17 +66,10 @@ def token_masks(
 
 
 def stretched(maps: Tensor, size: tuple[int, int]) -> tuple[Tensor, Tensor]:
-    """Shift and scale maps so that they fill [0, 1] just when enlarged; and say which are not constant.
+    """Shift and scale maps [..., h, w] so that they fill [0, 1] just when enlarged; and say which are not constant.
 
     Between four centers of the grid the enlarged map is linear in each direction, so its extremes there are at the
-    outermost of the pixels between them; no others are looked at.
-
-    Args:
-        maps: [..., h, w].
-        size: To which they will be enlarged.
-
-    Returns:
-        [..., h, w], zeros where constant; and bool [...].
+    outermost of the pixels between them; no others are looked at. Constant maps become zeros.
     """
     down, across = (_outermost(*lengths, maps) for lengths in zip(size, maps.shape[-2:], strict=True))
     seen = down @ maps @ across.T
@@ -110,14 +81,9 @@ def stretched(maps: Tensor, size: tuple[int, int]) -> tuple[Tensor, Tensor]:
 
 
 def distances(maps: Tensor, size: tuple[int, int]) -> Tensor:
-    """One minus the cosine between maps once enlarged, exactly, though they never are.
+    """One minus the cosine between maps [B, C, h, w] once enlarged, exactly, though they never are.
 
-    Args:
-        maps: [B, C, h, w].
-        size: To which they would be enlarged.
-
-    Returns:
-        [B, C, C], symmetric; 1 to and from maps that are zero.
+    Symmetric, [B, C, C]; 1 to and from maps that are zero.
     """
     down, across = (_enlarging(*lengths, maps) for lengths in zip(size, maps.shape[-2:], strict=True))
     products = maps.flatten(2) @ ((down.T @ down) @ maps @ (across.T @ across)).flatten(2).mT

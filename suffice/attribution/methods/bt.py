@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import torch
@@ -26,6 +26,9 @@ from suffice.perturb.batch import Batch, Output
 from suffice.vision.anatomy.attention import AttentionCapture
 from suffice.vision.anatomy.trace import first_tensor
 
+# Arguments, by position and by name.
+Call = tuple[tuple[Any, ...], dict[str, Any]]
+
 REFERENCE = "Chen et al., Beyond Intuition: Rethinking Token Attributions inside Transformers, TMLR 2023"
 
 
@@ -46,17 +49,15 @@ def bt_h(
 
     Args:
         batch: The images.
-        start_layer: First block, from 0. Default: 3, the paper's layer 4 of 12 counted from 1; in models of fewer
-            than 12 blocks at the same share of the depth. 0 is what other comparisons use.
-        steps: Scaled images, of which the first is the baseline and the last the image.
-        baseline: From where images are scaled; ``"mean"`` is zero after normalization, as published.
+        start_layer: As for ``tam``; default: 3, the paper's layer 4 of 12 counted from 1.
+        steps: As for ``tam``.
+        baseline: As for ``tam``.
         output: Differentiate the ``"logit"``, as published, or the ``"score"``.
 
     Returns:
         [B, h, w], on the grid of the patch tokens.
     """
     start = published_start(batch, 3) if start_layer is None else start_layer
-
     path = find_path(batch, "bt-h", start, pooled=True)
     rows = path.start(batch.inputs)
     for attention, gradients in reversed(attention_and_gradients(batch, path, output)):
@@ -79,23 +80,20 @@ def bt_t(
     """Attention through the blocks with tokens weighted by their values, times integrated gradients.
 
     What a token brings to a block's attention is the length of its values, after the output projection and without its
-    bias, relative to the length of the token as it enters the block. Heads are averaged. Where the model's head reads a
-    distillation token as well as the class token, the map is the mean of both; where it pools over patch tokens, the
-    mean over these.
+    bias, relative to the length of the token as it enters the block. Heads are averaged, and so are maps as for
+    ``bt-h``.
 
     Args:
         batch: The images.
-        start_layer: First block, from 0. Default: 6, the paper's layer 7 of 12 counted from 1; in models of fewer
-            than 12 blocks at the same share of the depth. 0 is what other comparisons use.
-        steps: Scaled images, of which the first is the baseline and the last the image.
-        baseline: From where images are scaled; ``"mean"`` is zero after normalization, as published.
+        start_layer: As for ``tam``; default: 6, the paper's layer 7 of 12 counted from 1.
+        steps: As for ``tam``.
+        baseline: As for ``tam``.
         output: Differentiate the ``"logit"``, as published, or the ``"score"``.
 
     Returns:
         [B, h, w], on the grid of the patch tokens.
     """
     start = published_start(batch, 6) if start_layer is None else start_layer
-
     path = find_path(batch, "bt-t", start, pooled=True)
     mixed, brought = _attention_and_brought(batch, path)
     rows = path.start(batch.inputs)
@@ -109,34 +107,27 @@ def _attention_and_brought(batch: Batch, path: TokenPath) -> tuple[list[Tensor],
     """Mean attention over heads [B, N, N] of each block, and what each token brings to it [B, N]."""
     module = batch.runner.module
     lengths: dict[str, Tensor] = {}
-    calls: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {}
+    calls: dict[str, Call] = {}
 
-    def note_length(block: str) -> Callable[..., None]:
-        def hook(_module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-            tokens = first_tensor((*args, *kwargs.values()))
-            assert tokens is not None, f"{block} was called without a tensor"
-            lengths[block] = tokens.norm(dim=-1)
+    def note_length(block: str, _module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        tokens = first_tensor((*args, *kwargs.values()))
+        assert tokens is not None, f"{block} was called without a tensor"
+        lengths[block] = tokens.norm(dim=-1)
 
-        return hook
-
-    def note_call(attention: str) -> Callable[..., None]:
-        def hook(_module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-            calls[attention] = (args, kwargs)
-
-        return hook
+    def note_call(attention: str, _module: nn.Module, *call: Any) -> None:
+        calls[attention] = call
 
     with ExitStack() as stack:
-        for name, noting in [
-            *((block, note_length(block)) for block in path.blocks),
-            *((attention, note_call(attention)) for attention in path.attention),
-        ]:
-            handle = module.get_submodule(name).register_forward_pre_hook(noting, with_kwargs=True)
-            stack.callback(handle.remove)
+        for names, note in ((path.blocks, note_length), (path.attention, note_call)):
+            for name in names:
+                noting = partial(note, name)
+                handle = module.get_submodule(name).register_forward_pre_hook(noting, with_kwargs=True)
+                stack.callback(handle.remove)
         mixed = read_attention(batch, path, lambda attention: attention.mean(dim=1))
 
     brought: list[Tensor] = []
     for block, attention in zip(path.blocks, path.attention, strict=True):
-        attend = _OwnAttention(module.get_submodule(attention), attention, *calls.pop(attention))
+        attend = partial(_attend_to_self, module.get_submodule(attention), attention, calls.pop(attention))
         nothing = attend(0.0)
         values = attend(1.0) - nothing
         # Blocks are built alike, so the first speaks for all. Far away, and beyond zero, no activation looks linear.
@@ -149,29 +140,20 @@ def _attention_and_brought(batch: Batch, path: TokenPath) -> tuple[list[Tensor],
     return mixed, brought
 
 
-class _OwnAttention:
-    """Runs an attention module as if each token attended to itself alone.
+def _attend_to_self(module: nn.Module, name: str, call: Call, weight: float) -> Tensor:
+    """What an attention module puts out where each token attends to itself alone, with this weight.
 
-    What comes out with weight 1, less what comes out with weight 0, is each token's values of all heads after the
-    output projection and without its bias, whatever the module's layers are called.
-
-    Args:
-        module: The attention module.
-        name: Its name.
-        args: What the model called it with.
-        kwargs: By name.
+    With weight 1, less what comes out with weight 0, that is each token's values of all heads after the output
+    projection and without its bias, whatever the module's layers are called.
     """
 
-    def __init__(self, module: nn.Module, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self.module, self.name, self.args, self.kwargs = module, name, args, kwargs
+    def own(_name: str, weights: Tensor) -> Tensor:
+        return weight * torch.eye(weights.shape[-1], dtype=weights.dtype, device=weights.device).expand_as(weights)
 
-    def __call__(self, weight: float) -> Tensor:
-        def own(_name: str, weights: Tensor) -> Tensor:
-            return weight * torch.eye(weights.shape[-1], dtype=weights.dtype, device=weights.device).expand_as(weights)
-
-        capture = AttentionCapture(own)
-        with capture:
-            capture.entering(self.name, self.module, self.args, self.kwargs)
-            found = first_tensor(self.module(*self.args, **self.kwargs))
-        assert found is not None, f"{self.name} puts out no tensor"
-        return found
+    args, kwargs = call
+    capture = AttentionCapture(own)
+    with capture:
+        capture.entering(name, module, args, kwargs)
+        found = first_tensor(module(*args, **kwargs))
+    assert found is not None, f"{name} puts out no tensor"
+    return found

@@ -7,8 +7,9 @@ from typing import Literal
 from torch import Tensor
 
 from suffice.attribution.method import method
-from suffice.attribution.reduce import Reduction, over_channels
 from suffice.perturb.batch import Batch, Output
+
+Reduction = Literal["sum", "mean", "abs-sum", "sum-abs", "max-abs"]
 
 
 @method(
@@ -28,7 +29,8 @@ def gradient(
 
     Args:
         batch: The images.
-        reduction: How the three channels become one; see :func:`suffice.attribution.reduce.over_channels`.
+        reduction: How the three channels become one: ``"sum"`` and ``"mean"`` keep the sign, ``"sum-abs"`` and
+            ``"max-abs"`` take magnitudes first, ``"abs-sum"`` is the magnitude of the sum.
         times: Multiply by the normalized ``"input"``; then ``reduction="sum"`` is usual.
         output: Differentiate the ``"logit"`` or the ``"score"``.
 
@@ -37,3 +39,14 @@ def gradient(
     """
     found = batch.gradients(batch.inputs, output)
     return over_channels(found * batch.inputs if times == "input" else found, reduction)
+
+
+def over_channels(values: Tensor, reduction: Reduction) -> Tensor:
+    """One number a pixel, [B, H, W], of one for each channel, [B, 3, H, W]; see :func:`gradient`."""
+    if reduction == "sum":
+        return values.sum(dim=1)
+    if reduction == "mean":
+        return values.mean(dim=1)
+    if reduction == "abs-sum":
+        return values.sum(dim=1).abs()
+    return values.abs().sum(dim=1) if reduction == "sum-abs" else values.abs().amax(dim=1)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from suffice.attribution.method import method
-from suffice.attribution.reduce import Reduction, over_channels
+from suffice.attribution.methods.gradient import Reduction, over_channels
 from suffice.options import Count
 from suffice.perturb.baselines import Baseline
 from suffice.perturb.batch import Batch, Output

@@ -12,10 +12,7 @@ from suffice.perturb.baselines import Baseline
 from suffice.perturb.batch import Batch, Output
 
 
-@method(
-    "occlusion",
-    reference="Zeiler, Fergus, Visualizing and Understanding Convolutional Networks, ECCV 2014",
-)
+@method("occlusion", reference="Zeiler, Fergus, Visualizing and Understanding Convolutional Networks, ECCV 2014")
 def occlusion(
     batch: Batch, *, window: Count = 32, stride: Count = 16, baseline: Baseline = "gray", output: Output = "score"
 ) -> Tensor:
@@ -37,10 +34,10 @@ def occlusion(
             f"window={window} and stride={stride}; expected 1 ≤ stride ≤ window ≤ {min(height, width)}, so that every "
             "pixel is hidden at some time."
         )
-    windows = Windows((height, width), window, stride, batch.pixels.device)
+    windows = Windows(len(batch), (height, width), window, stride, batch.pixels.device)
     image = torch.arange(len(batch), device=batch.pixels.device).repeat_interleave(windows.positions)
     probe = batch.probe(baseline, output=output)
-    left = probe.ask(image, windows.repeated(len(batch))).view(len(batch), *windows.grid)
+    left = probe.ask(image, windows).view(len(batch), *windows.grid)
     lost = probe.whole[:, None, None] - left
     rows, columns = (covers.float() for covers in windows.covers)
     total = torch.einsum("bij,ih,jw->bhw", lost, rows, columns)
@@ -48,26 +45,14 @@ def occlusion(
 
 
 class Windows:
-    """Masks that hide a sliding window, made on demand.
+    """Masks that hide a window sliding over each of several images, made on demand."""
 
-    Args:
-        size: Of the image.
-        window: Of the window.
-        stride: By how much it moves.
-        device: Where to make masks.
-    """
-
-    def __init__(self, size: tuple[int, int], window: int, stride: int, device: torch.device) -> None:
+    def __init__(self, images: int, size: tuple[int, int], window: int, stride: int, device: torch.device) -> None:
         # Which rows (columns) of pixels the window covers at each of its positions, bool [positions, length].
         self.covers = tuple(_covers(length, window, stride, device) for length in size)
         self.grid = (len(self.covers[0]), len(self.covers[1]))
         self.positions = self.grid[0] * self.grid[1]
-        self._count = self.positions
-
-    def repeated(self, images: int) -> Windows:
-        """The same windows once for each of several images."""
         self._count = images * self.positions
-        return self
 
     def __len__(self) -> int:
         return self._count

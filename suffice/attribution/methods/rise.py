@@ -49,14 +49,10 @@ def rise(
 
 
 class RandomMasks:
-    """Masks from random grids, enlarged and shifted, made on demand; each is a function of the seed and its number.
+    """Masks from random grids of ``side`` cells a side, of which a ``share`` is seen, enlarged and shifted.
 
-    Args:
-        count: How many.
-        side: Cells a side of the grid.
-        share: Of cells that are seen.
-        seed: Of everything random.
-        images: Each mask stands for as many questions, one after the other.
+    They are made on demand, each a function of the seed and its number; each stands for as many questions as there are
+    ``images``, one after the other.
     """
 
     def __init__(self, count: int, side: int, share: float, seed: int, images: int = 1) -> None:
@@ -71,17 +67,7 @@ class RandomMasks:
         return self.make(question // self.images, size)
 
     def sums(self, weights: Tensor, image: Tensor, count: int, size: tuple[int, int]) -> tuple[Tensor, Tensor]:
-        """Weighted and plain sums of the masks of each image.
-
-        Args:
-            weights: Of each question, [K].
-            image: Which image it is about, [K]: all images for one mask, then all for the next.
-            count: Number of images.
-            size: Height and width of the sums.
-
-        Returns:
-            [count, H, W], and [1, H, W], as all images see the same masks.
-        """
+        """Sums of all masks, weighted [K] for each image, [count, H, W], and plain, [1, H, W], the same for all."""
         each = weights.view(self.count, count)
         total = torch.zeros(count, size[0] * size[1], device=weights.device)
         seen = torch.zeros(1, size[0] * size[1], device=weights.device)

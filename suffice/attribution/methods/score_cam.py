@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from suffice.attribution.method import method
-from suffice.perturb import enlarge
+from suffice.perturb import FloatMasks
 from suffice.perturb.baselines import Baseline
 from suffice.perturb.batch import Batch
 from suffice.perturb.masks import Enlargement
@@ -66,19 +66,8 @@ def score_cam(
     return (weights[:, :, None, None] * maps).sum(dim=1).relu()
 
 
-class ChannelMasks:
-    """Channels as masks: enlarged to the image and stretched to [0, 1], some at a time.
-
-    Args:
-        values: Channels of all images one after the other, [K, h, w].
-        enlargement: How they are enlarged.
-    """
-
-    def __init__(self, values: Tensor, enlargement: Enlargement) -> None:
-        self.values, self.enlargement = values, enlargement
-
-    def __len__(self) -> int:
-        return len(self.values)
+class ChannelMasks(FloatMasks):
+    """Channels [K, h, w] of all images as masks: enlarged to the image and stretched to [0, 1], some at a time."""
 
     def varies(self) -> Tensor:
         """Whether each channel has more than one value, bool [K]."""
@@ -87,7 +76,7 @@ class ChannelMasks:
 
     def rows(self, rows: slice, size: tuple[int, int], device: torch.device) -> Tensor:
         """Some of the masks, [B, H, W]; see :class:`suffice.perturb.Masks`."""
-        large = enlarge(self.values[rows].to(device), size, self.enlargement)
+        large = super().rows(rows, size, device)
         low, high = large.amin(dim=(1, 2), keepdim=True), large.amax(dim=(1, 2), keepdim=True)
         return (large - low) / (high - low).clamp(min=torch.finfo(large.dtype).tiny)
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from suffice.attribution.method import method
-from suffice.attribution.reduce import Reduction, over_channels
+from suffice.attribution.methods.gradient import Reduction, over_channels
 from suffice.options import Amount, Count
 from suffice.perturb.batch import Batch, Output
 from suffice.vision.noise import normal_noise

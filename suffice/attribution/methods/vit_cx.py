@@ -147,14 +147,10 @@ def _source(batch: Batch, layer: str) -> tuple[str, Layout, bool]:
 
 
 class OverNoise:
-    """Each mask twice: the image seen through it over noise, and the whole image with that noise where it hides.
+    """Each mask [K] twice: the image seen through it over noise, and the whole image with that noise where it hides.
 
-    Args:
-        masks: The masks [K].
-        runner: Compiles the noise where it compiles the model.
-        seeds: Of the image of each mask, [K].
-        draws: Which draw of its noise each mask has, [K].
-        sigma: Standard deviation of the noise, in normalized units.
+    The noise of a mask depends on the seed of its image [K] and on which draw it has [K]; it is compiled where the
+    runner compiles the model.
     """
 
     def __init__(self, masks: Masks, runner: Runner, seeds: Tensor, draws: Tensor, sigma: float) -> None:

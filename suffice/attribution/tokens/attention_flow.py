@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from suffice.errors import OptionError
 from suffice.options import Range
@@ -96,18 +97,10 @@ def why_in_windows(net: Classifier) -> str | None:
 
 
 def find_path(batch: Batch, method: str, start: int = 0, stop: int | None = None, *, pooled: bool = False) -> TokenPath:
-    """The blocks from ``start`` on, if the model's attention can be followed through them.
+    """The blocks from ``start`` to before ``stop``, if attention can be followed through them; an error says why not.
 
-    Args:
-        batch: The images.
-        method: Who asks, for messages.
-        start: First block, from 0.
-        stop: The block after the last; default: to the end.
-        pooled: Whether the method is defined for heads that pool over the patch tokens. The path then begins at each
-            of these, and maps are means over them.
-
-    Raises:
-        OptionError: With the reason.
+    Where a method is defined for heads that are ``pooled`` over the patch tokens, the path begins at each of these, and
+    maps are means over them.
     """
     net, anatomy = batch.net, batch.net.anatomy
     depth = len(anatomy.blocks)
@@ -159,33 +152,22 @@ def published_start(batch: Batch, published: int) -> int:
 
 
 def read_attention(batch: Batch, path: TokenPath, reduce: Callable[[Tensor], Tensor]) -> list[Tensor]:
-    """What a function makes of each block's attention, in one forward without gradients.
+    """What a function makes of each block's attention [B, heads, N, N], in one forward without gradients.
 
     Attention of all heads and blocks takes more memory than all else, so each is reduced as soon as it is there.
-
-    Args:
-        batch: The images.
-        path: The blocks.
-        reduce: From the attention of a block [B, heads, N, N] to what is kept of it.
-
-    Returns:
-        One tensor a block, from the first to the last.
     """
     module = batch.runner.module
     kept: dict[str, Tensor] = {}
     with ExitStack() as stack:
         seen = stack.enter_context(record(module, attention=path.attention))
 
-        def reducing(name: str) -> Callable[..., None]:
-            def hook(_module: nn.Module, _inputs: Any, _output: Any) -> None:
-                attention = path.checked(seen.attention[name], len(batch))
-                kept[name] = reduce(at_least_float32(attention))
-                seen.attention[name] = attention.new_empty(0)  # seen, but not kept
-
-            return hook
+        def hook(name: str, *_: Any) -> None:
+            attention = path.checked(seen.attention[name], len(batch))
+            kept[name] = reduce(at_least_float32(attention))
+            seen.attention[name] = attention.new_empty(0)  # seen, but not kept
 
         for name in path.attention:
-            handle = module.get_submodule(name).register_forward_hook(reducing(name))
+            handle = module.get_submodule(name).register_forward_hook(partial(hook, name))
             stack.callback(handle.remove)
         batch.runner.logits(batch.inputs)
     return [kept[name] for name in path.attention]
@@ -205,17 +187,8 @@ def attention_and_gradients(batch: Batch, path: TokenPath, output: Output) -> li
 def integrated_feedback(batch: Batch, path: TokenPath, steps: int, baseline: Baseline, output: Output) -> Tensor:
     """Gradients at the last attention, averaged on the way from a baseline, clipped at 0, averaged over heads.
 
-    The graph starts at the last attention, so that nothing before it is differentiated or kept.
-
-    Args:
-        batch: The images.
-        path: Whose last block counts.
-        steps: Points on the way, both its ends included.
-        baseline: Where it begins.
-        output: What is differentiated.
-
-    Returns:
-        [B, Q, N], the rows of the tokens that the head reads.
+    Rows [B, Q, N] of the tokens that the head reads; the steps are points on the way, both its ends included. The graph
+    starts at the last attention, so that nothing before it is differentiated or kept.
     """
     last = path.attention[-1]
     hidden = batch.net.normalize(batch.baseline(baseline))

@@ -49,16 +49,12 @@ def can_drop_tokens(module: nn.Module) -> bool:
 def token_dropping(runner: Runner, inputs: Tensor) -> Iterator[Ask]:
     """Ask a model about images of which it sees only some patch tokens.
 
-    Patches are embedded once an image. Then the model runs as it always does, except that its first block is given
-    the tokens kept instead of all; class, distillation and register tokens always stay. Afterwards it is as before.
+    Patches of the normalized images [B, 3, H, W] are embedded once. Then the model runs as it always does, in the
+    runner's precision but not compiled, except that its first block is given the tokens kept instead of all; class,
+    distillation and register tokens always stay. Afterwards it is as before.
 
-    Args:
-        runner: Its module runs, in its precision but not compiled; see :func:`can_drop_tokens`.
-        inputs: Normalized images, [B, 3, H, W].
-
-    Yields:
-        ``ask(images, kept)``, from which image each question is about, [K] int64 with K at most the batch size, and
-        which patch tokens to keep of it, [K, n] int64 row by row, to logits [K, classes] float32.
+    Yields ``ask(images, kept)``, from which image each question is about, [K] int64 with K at most the batch size, and
+    which patch tokens to keep of it, [K, n] int64 row by row, to logits [K, classes] float32.
 
     Example:
         >>> import timm, suffice
