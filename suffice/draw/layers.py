@@ -105,8 +105,7 @@ def _mean(node: int, neighbors: Neighbors, position: dict[int, float]) -> float:
 def _spread(wanted: Sequence[float], apart: float, width: float) -> list[float]:
     """The positions nearest to those wanted (least squares) that keep their distance and lie within the width.
 
-    Less the distances before them, positions need only not decrease: an isotonic regression, solved by pooling
-    neighbors.
+    Less the distances before them, positions need only not decrease: isotonic regression, by pooling neighbors.
     """
     pools: list[tuple[float, int]] = []
     for rank, value in enumerate(wanted):

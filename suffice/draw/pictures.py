@@ -22,12 +22,7 @@ LONGEST = 400  # enough for the largest size a picture is shown at, printed at t
 
 
 def as_image(picture: Drawable) -> Image.Image:
-    """One picture as an RGB image.
-
-    Args:
-        picture: A PIL image; a tensor [3, H, W], uint8 or float in [0, 1]; or whatever else
-            :func:`suffice.open_images` takes, if it is one picture.
-    """
+    """One picture, a tensor [3, H, W] or whatever else :func:`suffice.open_images` takes, as an RGB image."""
     if isinstance(picture, Tensor) and picture.dim() == 4:
         raise OptionError(f"One picture is [3, H, W]; got {list(picture.shape)}. Write picture[0].")
     images = open_images(picture)

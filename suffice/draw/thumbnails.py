@@ -54,10 +54,7 @@ def region_picture(
 
 
 def hidden_picture(photo: Image.Image, baseline: Drawable | str | None, hide: Hide) -> Image.Image | None:
-    """What shows where cells are hidden, of the photo's size; None where they are dimmed.
-
-    A baseline by name is made from the photo, with the ImageNet mean where it needs one.
-    """
+    """What shows where cells are hidden, None where they are dimmed; a baseline by name is made from the photo."""
     if hide not in ("dim", "baseline"):
         raise OptionError(f"hide={hide!r}; it can be 'dim' or 'baseline'.")
     if hide == "dim":
@@ -100,8 +97,7 @@ class Thumbnails:
         side: Cells a side.
         photo: The picture; None draws plain cells.
         rest: What hidden cells show; None dims them.
-        key: Tells drawings with the same picture apart: ids begin with a hash of both, so that drawings in one page do
-            not take each other's.
+        key: Tells drawings of one picture apart: their ids begin with a hash of both, also where they share a page.
     """
 
     def __init__(

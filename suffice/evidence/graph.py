@@ -8,7 +8,7 @@ equal sets are one node, so that the graph is the directed acyclic graph that it
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isnan
 from pathlib import Path
@@ -31,10 +31,8 @@ class Node:
     """A region in the graph.
 
     Attributes:
-        id: Its number in the graph.
         cells: Its cells, ascending, row-major.
         ratio: Confidence on it alone / confidence on the whole image.
-        confidence: Confidence on it alone.
         mse: Its number among the MSEs of the image, from 0; None if it is no MSE.
         hidden_children: One-cell deletions that were evaluated but are not drawn below this node. Always 0 for nodes
             that are not followed: those at or below ``expand_at``, and single cells.
@@ -57,14 +55,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Edge:
-    """One cell taken away.
-
-    Attributes:
-        parent: Id of the node with the cell.
-        child: Id of the node without it.
-        removed: The cell.
-        drop: Ratio of the parent - ratio of the child.
-    """
+    """One cell taken away: the ids of the nodes with and without it, the cell, and how much the ratio fell."""
 
     parent: int
     child: int
@@ -181,71 +172,62 @@ def build_graph(
         if value is not None and value < 1:
             raise OptionError(f"{name}={value}; it must be 1 or more.")
     family = evidence.mses if roots is None or overlap is None else evidence.diverse(overlap)
-    growth = _Growth(evidence, family[:roots], expand_at, children, max_nodes, merge)
-    edges = tuple(sorted(growth.edges, key=lambda edge: (edge.parent, edge.child)))
-    return Graph(evidence, tuple(growth.nodes), edges, tuple(growth.roots), growth.hidden(), expand_at, children, merge)
+    ratios = dict(zip(evidence.grid.to_cells(evidence.regions), evidence.ratios.tolist(), strict=True))
+    tops = family[:roots][:max_nodes]
+    nodes, edges = _grow(evidence, tops, ratios, expand_at, children, max_nodes, merge)
+    drawn, whole = {node.cells for node in nodes}, [frozenset(mse.cells) for mse in tops]
+    left_out = (cells for cells in ratios if cells and cells not in drawn)
+    below = Counter(len(cells) for cells in left_out if any(top.issuperset(cells) for top in whole))
+    hidden = dict(sorted(below.items(), reverse=True))
+    return Graph(evidence, nodes, edges, tuple(range(len(tops))), hidden, expand_at, children, merge)
 
 
-class _Growth:
-    """A graph that grows from some MSEs until nothing is left to follow, or no room."""
+def _grow(
+    evidence: Evidence,
+    roots: Sequence[MSE],
+    ratios: Mapping[Cells, float],
+    expand_at: float,
+    children: int,
+    max_nodes: int,
+    merge: bool,
+) -> tuple[tuple[Node, ...], tuple[Edge, ...]]:
+    """Nodes and edges from some MSEs down, breadth first, until nothing is left to follow, or no room."""
+    mses = {mse.cells: number for number, mse in enumerate(evidence.mses)}
+    nodes: list[Node] = []
+    edges: list[Edge] = []
+    known: dict[Cells, Node] = {}
+    hidden: Counter[int] = Counter()
+    unevaluated: Counter[int] = Counter()
 
-    def __init__(
-        self, evidence: Evidence, roots: Sequence[MSE], expand_at: float, children: int, max_nodes: int, merge: bool
-    ) -> None:
-        self.confidence = evidence.confidence
-        self.ratios = dict(zip(evidence.grid.to_cells(evidence.regions), evidence.ratios.tolist(), strict=True))
-        self.mses = {mse.cells: number for number, mse in enumerate(evidence.mses)}
-        self.expand_at, self.children, self.max_nodes, self.merge = expand_at, children, max_nodes, merge
-        self.nodes: list[Node] = []
-        self.edges: list[Edge] = []
-        self.known: dict[Cells, int] = {}
-        wave = self.roots = [self._add(mse.cells, mse.ratio) for mse in roots[:max_nodes]]
-        while wave:
-            wave = self._step(wave)
+    def add(cells: Cells, ratio: float) -> Node:
+        known[cells] = Node(len(nodes), cells, ratio, ratio * evidence.confidence, mses.get(cells))
+        nodes.append(known[cells])
+        return known[cells]
 
-    def hidden(self) -> dict[int, int]:
-        """Number of cells → evaluated regions below a root that are not drawn."""
-        drawn = {node.cells for node in self.nodes}
-        tops = [frozenset(self.nodes[root].cells) for root in self.roots]
-        left_out = (cells for cells in self.ratios if cells and cells not in drawn)
-        sizes = Counter(len(cells) for cells in left_out if any(top.issuperset(cells) for top in tops))
-        return dict(sorted(sizes.items(), reverse=True))
-
-    def _step(self, wave: list[int]) -> list[int]:
-        """Give every node of a wave its children; returns the nodes that are new."""
+    wave = [add(mse.cells, mse.ratio) for mse in roots]
+    while wave:
         offers: list[tuple[tuple[bool, float], int, int]] = []
-        missing: Counter[int] = Counter()
-        for parent in wave:
-            node = self.nodes[parent]
-            if not node.ratio > self.expand_at or len(node.cells) < 2:
+        for node in wave:
+            if not node.ratio > expand_at or len(node.cells) < 2:
                 continue
-            below = {cell: self.ratios.get(_without(node.cells, cell)) for cell in node.cells}
-            evaluated = sorted((_sinking(ratio), cell) for cell, ratio in below.items() if ratio is not None)
-            kept = evaluated[: self.children]
-            offers += [(falling, parent, cell) for falling, cell in kept]
-            missing[parent] = len(evaluated) - len(kept)
-            self.nodes[parent] = replace(node, unevaluated_children=len(node.cells) - len(evaluated))
-
-        new = []
+            below = {cell: ratios.get(_without(node.cells, cell)) for cell in node.cells}
+            evaluated = sorted((_sinking(ratio), node.id, cell) for cell, ratio in below.items() if ratio is not None)
+            offers += evaluated[:children]
+            hidden[node.id] = max(len(evaluated) - children, 0)
+            unevaluated[node.id] = len(node.cells) - len(evaluated)
+        wave = []
         for _, parent, cell in sorted(offers):
-            rest = _without(self.nodes[parent].cells, cell)
-            child = self.known.get(rest) if self.merge else None
+            rest = _without(nodes[parent].cells, cell)
+            child = known.get(rest) if merge else None
             if child is None:
-                if len(self.nodes) == self.max_nodes:
-                    missing[parent] += 1
+                if len(nodes) == max_nodes:
+                    hidden[parent] += 1
                     continue
-                child = self._add(rest, self.ratios[rest])
-                new.append(child)
-            self.edges.append(Edge(parent, child, cell, self.nodes[parent].ratio - self.nodes[child].ratio))
-        for parent, count in missing.items():
-            self.nodes[parent] = replace(self.nodes[parent], hidden_children=count)
-        return new
-
-    def _add(self, cells: Cells, ratio: float) -> int:
-        node = Node(len(self.nodes), cells, ratio, ratio * self.confidence, self.mses.get(cells))
-        self.nodes.append(node)
-        self.known[cells] = node.id
-        return node.id
+                child = add(rest, ratios[rest])
+                wave.append(child)
+            edges.append(Edge(parent, child.id, cell, nodes[parent].ratio - child.ratio))
+    counted = (replace(n, hidden_children=hidden[n.id], unevaluated_children=unevaluated[n.id]) for n in nodes)
+    return tuple(counted), tuple(sorted(edges, key=lambda edge: (edge.parent, edge.child)))
 
 
 def _sinking(ratio: float) -> tuple[bool, float]:

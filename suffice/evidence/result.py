@@ -136,15 +136,7 @@ class Evidence:
 
 
 class EvidenceSet(Sequence[Evidence]):
-    """Evidence of many images, by one model.
-
-    Args:
-        evidence: One entry an image.
-        model: Name of the model.
-        family: Its family.
-        skipped: Images that could not be read.
-        counters: What the probe did.
-    """
+    """Evidence of many images by one model, the images that could not be read, and what the probe did."""
 
     def __init__(
         self,

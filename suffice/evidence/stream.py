@@ -190,8 +190,19 @@ class EvidenceStream:
         index, pixels = _take(feed, self.slots)
         if not len(pixels):
             return
-        probe = self._probe(pixels, index)
-        searcher = Searcher(probe, self.settings)
+        chosen = self.settings
+        probe = Probe(
+            self.net,
+            pixels,
+            self._targets(index),
+            baseline=chosen.baseline,
+            grid=chosen.grid,
+            cells=chosen.cells,
+            seed=chosen.seed,
+            runner=self.runner,
+            ids=_Ids(self.images, index),
+        )
+        searcher = Searcher(probe, chosen)
         image_of = torch.full((len(probe),), -1)
         pictures: dict[int, Tensor] = {}
         slots = torch.arange(len(probe))
@@ -240,19 +251,6 @@ class EvidenceStream:
         if self._seed_runner is None:
             self._seed_runner = Runner(self.net, counters=self.runner.counters)
         return seed_map(self._seed_runner, pixels, targets, self.settings, _Ids(self.images, index))
-
-    def _probe(self, pixels: Tensor, index: Tensor) -> Probe:
-        return Probe(
-            self.net,
-            pixels,
-            self._targets(index),
-            baseline=self.settings.baseline,
-            grid=self.settings.grid,
-            cells=self.settings.cells,
-            seed=self.settings.seed,
-            runner=self.runner,
-            ids=_Ids(self.images, index),
-        )
 
     def _targets(self, index: Tensor) -> Targets:
         return targets_of(self.targets, index.tolist(), len(self.images))

@@ -22,11 +22,9 @@ SHARPNESS = 2  # pixels of an embedded picture for each unit of the drawing
 
 @dataclass(frozen=True)
 class ClassRow:
-    """One row of the figure.
+    """One row of the figure: a class, and the model's score of it.
 
     Attributes:
-        label: Name of the class explained.
-        confidence: The model's score of it.
         maps: Name of each method → its map [h, w], high = important.
         notes: Name of a method → what to write below its map, such as its scores.
     """

@@ -31,21 +31,13 @@ CONTRASTS = (
 
 @dataclass(frozen=True)
 class Visit:
-    """What was found in one network.
+    """What was found in one network."""
 
-    Attributes:
-        name: Of the network, without ``zoo/``.
-        family: Its family.
-        right: Share of the images that it classifies rightly.
-        evidence: Of every image.
-        statistics: By column: means and standard errors over images.
-    """
-
-    name: str
+    name: str  # without zoo/
     family: str
-    right: float
+    right: float  # share of the images that it classifies rightly
     evidence: EvidenceSet
-    statistics: dict[str, Statistic]
+    statistics: dict[str, Statistic]  # by column
 
 
 def visits(
