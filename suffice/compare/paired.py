@@ -42,14 +42,7 @@ def paired_ratio(first: Sequence[float], second: Sequence[float]) -> PairedRatio
     """Compare counts of two models on the same images.
 
     Counts such as those of sub-explanations are heavy-tailed: a few images decide their mean. So logarithms are
-    compared, image by image.
-
-    Args:
-        first: One count an image, [N].
-        second: Of the same images in the same order, [N].
-
-    Returns:
-        The ratio, its interval and the test.
+    compared, image by image: both lists have one count an image, [N], in the same order.
 
     Example:
         >>> paired_ratio([10, 21, 30, 39, 52], [4, 10, 14, 19, 25]).clear

@@ -29,7 +29,7 @@ class Entry:
     """A method with options of its own, as one line of a table.
 
     Attributes:
-        method: The method.
+        method: Itself, or its name.
         options: Its options.
         label: What the table calls it; default: the name of the method, and the options.
     """
@@ -84,9 +84,6 @@ def score_table(
         compile: Compile the model, once, for the metrics and for methods that do not look inside it.
         on_row: Called with each row when it is done.
         on_progress: Called with (maps made and measured, in all).
-
-    Returns:
-        The table.
 
     Example:
         >>> from suffice.testing import WeightedSum

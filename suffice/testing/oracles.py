@@ -22,10 +22,7 @@ ROUNDING = 1e-6
 
 
 class AnyOf(Oracle):
-    """An OR of ANDs: holds when all the cells of at least one term are visible.
-
-    Args:
-        terms: groups of cells, such as ``[(0, 1), (5,)]`` for *(0 and 1) or 5*.
+    """An OR of ANDs, such as ``[(0, 1), (5,)]``: holds when all the cells of at least one term are visible.
 
     Example:
         >>> oracle = AnyOf([(0, 1), (5,)], grid=3)
@@ -48,10 +45,6 @@ class AnyOf(Oracle):
 
 class AtLeast(Oracle):
     """Holds when at least ``k`` of ``cells`` are visible.
-
-    Args:
-        k: how many are enough.
-        cells: the cells that count.
 
     Example:
         >>> AtLeast(2, [0, 4, 8], grid=3).decide(torch.eye(9, dtype=torch.bool)).any()
@@ -103,9 +96,7 @@ class WeightedSum(Oracle):
             raise OptionError(f'link is {link!r}; write link="hard" or link="smooth"')
         if sharpness <= 0:
             raise OptionError(f"sharpness is {sharpness}; it should be positive, such as sharpness=4.0")
-        self.threshold = threshold
-        self.link = link
-        self.sharpness = sharpness
+        self.threshold, self.link, self.sharpness = threshold, link, sharpness
         dense = [weights.get(cell, 0.0) for cell in range(grid * grid)]
         self.register_buffer("weights", torch.tensor(dense, dtype=torch.float64))
 
@@ -131,9 +122,6 @@ class ExactlyOdd(Oracle):
     """Holds when an odd number of ``cells`` is visible (exclusive or): every cell matters, always.
 
     Give an odd number of cells if the formula should hold on the whole image.
-
-    Args:
-        cells: the cells that count.
 
     Example:
         >>> visible = torch.tensor([[True, False, True, True], [True, True, False, False]])
@@ -192,11 +180,7 @@ class Unless(Oracle):
 
 
 class Formula(Oracle):
-    """Any formula at all.
-
-    Args:
-        function: bool [K, cells] -> bool [K], vectorized over rows.
-        cells_used: the cells the function looks at; all of them unless told otherwise.
+    """Any formula at all: a function bool [K, cells] -> bool [K] over ``cells_used``, by default all of them.
 
     Example:
         >>> oracle = Formula(lambda visible: visible[:, 0] == visible[:, 1], grid=2, cells_used=(0, 1))

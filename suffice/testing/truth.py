@@ -20,12 +20,8 @@ MAX_CELLS = 16
 def ratios(oracle: Oracle) -> Tensor:
     """Strength on every set of the cells that the oracle uses, over strength on the whole image.
 
-    Args:
-        oracle: a formula over at most 16 cells.
-
-    Returns:
-        float64 [2 ** n] for n cells used, on the CPU. Bit ``i`` of the position says whether cell
-        ``oracle.cells_used[i]`` is shown; cells that are not used are hidden.
+    float64 [2 ** n] for n cells used, on the CPU. Bit ``i`` of the position says whether cell
+    ``oracle.cells_used[i]`` is shown; cells that are not used are hidden.
 
     Raises:
         OptionError: if more than 16 cells are used, if the whole image has strength 0, or if the decision
@@ -42,10 +38,9 @@ def ratios(oracle: Oracle) -> Tensor:
             f"the oracle uses {len(used)} cells and would need 2^{len(used)} decisions; "
             f"brute force ends at {MAX_CELLS} cells: use a formula over fewer"
         )
-    device = oracle.used.device
-    shown = _shown(len(used)).to(device)
-    hidden_rest = torch.zeros(len(shown), oracle.grid**2, dtype=torch.bool, device=device)
-    hidden_rest[:, used] = shown
+    hidden_rest = torch.zeros(2 ** len(used), oracle.grid**2, dtype=torch.bool, device=oracle.used.device)
+    for bit, cell in enumerate(used):
+        hidden_rest[:, cell] = (torch.arange(2 ** len(used)) >> bit & 1).bool()
     strength = oracle.strength(hidden_rest)
     if not torch.equal(strength, oracle.strength(hidden_rest | ~oracle.used)):
         raise OptionError(
@@ -72,17 +67,10 @@ def sufficient_sets(oracle: Oracle, threshold: float = 0.9) -> list[tuple[int, .
 def minimal_sufficient_sets(
     oracle: Oracle, threshold: float = 0.9, minimal: Literal["subset", "single"] = "subset"
 ) -> list[tuple[int, ...]]:
-    """The sufficient sets that cannot be made smaller.
+    """The sufficient sets that cannot be made smaller, in order.
 
-    Args:
-        oracle: a formula over at most 16 cells.
-        threshold: smallest ratio that counts as enough.
-        minimal: ``"subset"``: no proper subset is sufficient (for a monotone formula, its prime implicants);
-            ``"single"``: leaving out any one cell is no longer sufficient. The two differ only for formulas
-            that are not monotone.
-
-    Returns:
-        Sorted list of sets, each a sorted tuple of cells.
+    With ``minimal="subset"`` no proper subset is sufficient (for a monotone formula, its prime implicants); with
+    ``"single"`` leaving out any one cell is no longer sufficient. They differ only for formulas that are not monotone.
 
     Example:
         >>> from suffice.testing import ExactlyOdd
@@ -96,11 +84,6 @@ def minimal_sufficient_sets(
     passes = ratios(oracle) >= threshold
     smaller = _spread_up(passes) if minimal == "subset" else passes
     return _as_tuples(oracle, passes & ~_any_without_one(smaller))
-
-
-def _shown(cells: int) -> Tensor:
-    """All sets of that many cells: bool [2 ** cells, cells]."""
-    return (torch.arange(2**cells)[:, None] >> torch.arange(cells)) & 1 == 1
 
 
 def _spread_up(passes: Tensor) -> Tensor:

@@ -13,8 +13,7 @@ A method whose maps stay the same when the weights are random shows the image or
 
 from suffice.metrics.sanity.checks import data_randomization, sanity_check
 from suffice.metrics.sanity.figures import box_figure, curve_figure, strip_figure
-from suffice.metrics.sanity.layers import Layer, layers_of
-from suffice.metrics.sanity.randomize import Randomizer
+from suffice.metrics.sanity.randomize import Layer, Randomizer, layers_of
 from suffice.metrics.sanity.report import SanityReport, SanityRow, Verdict
 from suffice.metrics.sanity.similarity import absolute_spearman, spearman, ssim
 

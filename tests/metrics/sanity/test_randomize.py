@@ -9,7 +9,7 @@ from torch import nn
 
 from suffice.errors import OptionError
 from suffice.metrics.sanity import Randomizer
-from suffice.metrics.sanity.layers import weights_of
+from suffice.metrics.sanity.randomize import weights_of
 from suffice.zoo.architectures import ARCHITECTURES
 from tests.attribution.nets import SmallCNN
 from tests.metrics.sanity.architectures import build
