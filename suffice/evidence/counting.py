@@ -74,7 +74,7 @@ def count_subexplanations(
     expand_at: float = 0.5,
     count: int | None = None,
 ) -> list[Counts]:
-    """Count the sub-explanations of several images at once.
+    """Count the sub-explanations of each of several images at once.
 
     Args:
         grid: The grid. All arrays are on the CPU.
@@ -87,9 +87,6 @@ def count_subexplanations(
         thresholds: Thresholds to count at.
         expand_at: Sets with at least this ratio are expanded.
         count: Number of images; default: as many as have MSEs.
-
-    Returns:
-        Counts of each image.
     """
     total = count if count is not None else (int(mse_images.max()) + 1 if len(mse_images) else 1)
     known = Memory(limit=1 << 62)
@@ -115,8 +112,11 @@ def count_subexplanations(
     parts = []  # image, region and ratio of everything counted, for the reading that merges MSEs
     for depth in range(largest + 1):
         image = mse_images[root]
-        ratio, evaluated = _ratios(known, grid, image, region)
-        image, ratio, root, region = image[evaluated], ratio[evaluated], root[evaluated], region[evaluated]
+        keys, number_of = distinct(image, grid.as_words(region))
+        found, values = known.look_up(keys)
+        evaluated = found[number_of]
+        image, ratio = image[evaluated], values[number_of, 0][evaluated]
+        root, region = root[evaluated], region[evaluated]
         paths, paths3 = paths[evaluated.numpy()], paths3[evaluated.numpy()]
         depth_sums[:, depth] = np.bincount(image.numpy(), ratio.double().numpy(), minlength=total)
         depth_counts[:, depth] = np.bincount(image.numpy(), minlength=total)
@@ -173,13 +173,6 @@ def count_together(evidence: Sequence[Evidence], block: int = 64) -> list[Counts
         for e, c in zip(some, counts, strict=True):
             e.__dict__["counts"] = c
     return [e.counts for e in evidence]
-
-
-def _ratios(known: Memory, grid: Grid, image: Tensor, region: Tensor) -> tuple[Tensor, Tensor]:
-    """The ratio of each region [K] and whether it was evaluated [K]."""
-    keys, number_of = distinct(image, grid.as_words(region))
-    evaluated, values = known.look_up(keys)
-    return values[number_of, 0], evaluated[number_of]
 
 
 def _summed(numbers: np.ndarray, group: Tensor, count: int) -> np.ndarray:

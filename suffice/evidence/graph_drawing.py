@@ -39,24 +39,15 @@ def to_svg(
     baseline: Drawable | str | None = None,
     hide: Hide = "dim",
 ) -> str:
-    """Draw a graph.
-
-    The result is one XML document without references to anything outside itself; the picture is embedded once. The
-    same graph and picture give the same text.
+    """Draw a graph as one SVG document without references to anything outside itself; the picture is embedded once.
 
     Args:
-        graph: The graph.
+        graph: The graph; the same graph and picture give the same text.
         picture: What the model saw, to the edges of the grid: a PIL image, or a tensor [3, H, W] in [0, 1]. Default:
             the small picture that evidence keeps. False, and evidence without a picture, draw cells as plain squares.
         baseline: With ``hide="baseline"``: the baseline's picture, or its name, which makes it of the picture drawn.
             Default: the one of the search, where it has a name.
-        hide: ``"dim"`` fades hidden cells, ``"baseline"`` shows there what the model was shown.
-
-    Returns:
-        The SVG document.
-
-    Raises:
-        OptionError: Another ``hide``; or the baseline is to be shown, and is not given, or no picture is.
+        hide: ``"dim"`` fades hidden cells, ``"baseline"`` shows there what the model was shown; that needs a picture.
     """
     if picture is None:
         picture = graph.evidence.picture

@@ -5,8 +5,7 @@
 * :func:`draw_evidence`: the structured attention graph of an image and its explanations, as files.
 """
 
-from suffice.report.draw_evidence import draw_evidence
 from suffice.report.explain_images import Explanations, explain_images
-from suffice.report.explanation import ClassRow, explanation_figure
+from suffice.report.explanation import ClassRow, draw_evidence, explanation_figure
 
 __all__ = ["ClassRow", "Explanations", "draw_evidence", "explain_images", "explanation_figure"]

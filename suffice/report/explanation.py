@@ -1,19 +1,21 @@
-"""The figure of one image: what the model says of it, and where each method says that it looks."""
+"""Figures of one image: where each method says that the model looks, and what is enough for it to decide."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import torch
 from PIL import Image
 from torch import Tensor
 
-from suffice.draw import as_image, data_uri, document, map_colors, overlay, shortened, tag, text
+from suffice.draw import as_image, data_uri, document, map_colors, overlay, region_picture, shortened, tag, text
 from suffice.draw.overlays import levels
 from suffice.draw.palettes import COOL, EMPTY, FAINT, HAIRLINE, PLAIN, QUIET, WARM
-from suffice.draw.pictures import resampling
+from suffice.draw.pictures import Drawable, resampling
+from suffice.evidence import Evidence
 from suffice.perturb import enlarge
 
 MARGIN, GAP, SIDE = 28.0, 16.0, 196.0
@@ -84,6 +86,28 @@ def explanation_figure(
     signed = any(bool((levels(m) < 0).any()) for row in rows for m in row.maps.values())
     parts += _color_bar(MARGIN, foot, width, signed)
     return document(width, foot + 40, *parts, title=title or "explanation")
+
+
+def draw_evidence(evidence: Evidence, folder: str | Path, picture: Drawable | None = None) -> list[Path]:
+    """Write the structured attention graph of an image (SVG, JSON, DOT) and a picture of every MSE (PNG).
+
+    Args:
+        evidence: Of one image.
+        folder: Where to; files are named after the image and its position.
+        picture: The image as the model saw it; default: the small copy that evidence keeps.
+    """
+    stem = Path(folder) / f"{evidence.index:05d}-{Path(evidence.name).stem}"
+    stem.parent.mkdir(parents=True, exist_ok=True)
+    graph, shown = evidence.graph(), evidence.picture if picture is None else picture
+    texts = {".svg": graph.to_svg(shown), ".json": graph.to_json(), ".dot": graph.to_dot()}
+    files = []
+    for suffix, content in texts.items():
+        files.append(stem.with_name(stem.name + suffix))
+        files[-1].write_text(content, encoding="utf-8")
+    for number, mse in enumerate(evidence.mses if shown is not None else (), start=1):
+        files.append(stem.with_name(f"{stem.name}-mse-{number:02d}.png"))
+        region_picture(shown, evidence.grid, mse.cells).save(files[-1])
+    return files
 
 
 def _pixels(high: float) -> tuple[int, int]:
