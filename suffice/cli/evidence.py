@@ -102,6 +102,7 @@ def evidence(
             stopped = True
 
     if as_json:
+        printed.sort(key=lambda one: one["index"])  # they come as they are finished
         output.print_json({"model": net.name, "family": net.family, "images": printed})
     elif len(opened) > 1 and writer.rows:
         _print_summary(summarize(writer.to_arrow()), net.name, settings.counting)

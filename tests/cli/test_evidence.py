@@ -17,7 +17,7 @@ def test_files_and_json(photos):
     )
     found = json.loads(done.stdout)["images"]
     assert [i["index"] for i in found] == [0, 1]
-    table = pq.read_table(out / "evidence.parquet")
+    table = pq.read_table(out / "evidence.parquet").sort_by("index")
     assert table.column("mses").to_pylist() == [len(i["mses"]) for i in found]
     for name in ("00000-one", "00001-two"):
         assert "</svg>" in (out / f"{name}.svg").read_text(encoding="utf-8")
