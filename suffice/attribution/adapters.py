@@ -28,7 +28,7 @@ def from_function(
     needs: tuple[Need, ...] = ("gradients",),
     reduction: Reduction = "sum",
 ) -> Method:
-    """Any function as a method.
+    """Any function as a method, for ``suffice.attribute(net, images, method)``.
 
     Args:
         function: ``function(model, inputs, targets)`` from the module, normalized inputs [B, 3, H, W] and classes [B]
@@ -36,9 +36,6 @@ def from_function(
         name: By which results call it; default: the function's own.
         needs: What it needs of a model.
         reduction: How three channels become one.
-
-    Returns:
-        A method, for ``suffice.attribute(net, images, method)``.
 
     Example:
         >>> import suffice
@@ -62,7 +59,7 @@ def from_function(
 
 
 def from_captum(algorithm: type, *, reduction: Reduction = "sum", **options: Any) -> Method:
-    """An attribution algorithm of Captum as a method.
+    """An attribution algorithm of Captum as a method, for ``suffice.attribute(net, images, method)``.
 
     Args:
         algorithm: A class such as ``captum.attr.IntegratedGradients``, which is made of a forward function. For one
@@ -70,9 +67,6 @@ def from_captum(algorithm: type, *, reduction: Reduction = "sum", **options: Any
         reduction: How three channels become one.
         **options: Of its ``attribute``, such as ``n_steps=20``. Inputs are normalized, and so must be baselines. It is
             told how many inputs fit through a model at once where it has an option for that.
-
-    Returns:
-        A method, for ``suffice.attribute(net, images, method)``.
 
     Example:
         >>> import captum.attr
@@ -92,15 +86,12 @@ def from_captum(algorithm: type, *, reduction: Reduction = "sum", **options: Any
 
 
 def from_cam(algorithm: type, *, layer: str | None = None, **options: Any) -> Method:
-    """A CAM of the package pytorch-grad-cam as a method.
+    """A CAM of the package pytorch-grad-cam as a method, for ``suffice.attribute(net, images, method)``.
 
     Args:
         algorithm: A class such as ``pytorch_grad_cam.GradCAM``.
         layer: Name of the layer it reads; default: the one that the anatomy of the model names.
         **options: Of the call, such as ``eigen_smooth=True``.
-
-    Returns:
-        A method, for ``suffice.attribute(net, images, method)``.
     """
 
     def adapted(batch: Batch) -> Tensor:
@@ -126,18 +117,11 @@ def from_cam(algorithm: type, *, layer: str | None = None, **options: Any) -> Me
 def as_explain_func(
     net: Classifier, method: str | Method = "grad-cam", *, batch_size: int = 32, seed: int = 0, **options: Any
 ) -> Callable[..., np.ndarray]:
-    """A method as the ``explain_func`` that Quantus calls.
+    """A method with its options as the ``explain_func`` that Quantus calls.
 
-    Args:
-        net: The classifier whose preprocessing the inputs have gone through.
-        method: The method.
-        batch_size: Inputs per forward.
-        seed: Seed of everything random.
-        **options: Of the method.
-
-    Returns:
-        ``explain_func(model, inputs, targets, **ignored)``, from a module, normalized inputs [B, 3, H, W] and classes
-        [B] to maps [B, H, W]. The module may be another one than the classifier's, as in tests that randomize weights.
+    That is ``explain_func(model, inputs, targets, **ignored)``, from a module, inputs [B, 3, H, W] normalized as for
+    the classifier and classes [B] to maps [B, H, W]. The module may be another one than the classifier's, as in tests
+    that randomize weights. ``batch_size`` bounds the inputs per forward, and ``seed`` is that of everything random.
     """
     chosen = find_method(method)
     chosen.check(options)

@@ -94,27 +94,18 @@ class Attribution:
         return to_png(self[:_AT_A_GLANCE].show())
 
     def resized(self, size: int | tuple[int, int] | None = None, rule: Enlargement = "bilinear") -> Tensor:
-        """The maps at another size.
+        """The maps [N, H, W] at another size; default: the input size of the model.
 
-        Args:
-            size: Height and width; default: the input size of the model.
-            rule: ``"bilinear"``, ``"bilinear-corners"`` or ``"nearest"``; see :func:`suffice.perturb.enlarge`.
-
-        Returns:
-            [N, H, W].
+        The rule is ``"bilinear"``, ``"bilinear-corners"`` or ``"nearest"``; see :func:`suffice.perturb.enlarge`.
         """
         wanted = size or tuple(self.settings["size"])
         return enlarge(self.maps, (wanted, wanted) if isinstance(wanted, int) else (wanted[0], wanted[1]), rule)
 
     def show(self, images: Any = None) -> Image:
-        """Draw the maps over their images, to look at in a notebook.
+        """Draw the maps over their images in one row, to look at in a notebook.
 
-        Args:
-            images: Those that were explained, for more detail than the small pictures that are kept; anything that
-                :func:`suffice.open_images` takes.
-
-        Returns:
-            One row of pictures.
+        The images that were explained, or anything that :func:`suffice.open_images` takes, show more detail than the
+        small pictures that are kept.
         """
         from suffice.vision import open_images
 
@@ -186,9 +177,6 @@ def given_maps(maps: Tensor, targets: Tensor, confidences: Tensor | None = None,
         targets: The class explained in each image, [N] int64.
         confidences: The model's score of it, [N], where known.
         **settings: Whatever should be kept with them, such as ``method="mine"``.
-
-    Returns:
-        The attribution.
 
     Example:
         >>> given_maps(torch.rand(2, 7, 7), torch.tensor([3, 5]), method="mine")

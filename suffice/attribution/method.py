@@ -135,11 +135,7 @@ def all_methods() -> dict[str, Method]:
 
 
 def list_methods(pattern: str = "*", net: Classifier | None = None) -> list[str]:
-    """List the names of attribution methods.
-
-    Args:
-        pattern: Shell-style, such as ``"igos*"``.
-        net: Only those that fit this classifier.
+    """List the names of attribution methods that match a shell-style pattern, and fit a classifier where one is given.
 
     Example:
         >>> list_methods("cgw*")

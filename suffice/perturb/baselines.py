@@ -216,17 +216,10 @@ def rise_kernel() -> np.ndarray:
 @lru_cache(maxsize=32)
 def _blur_matrix(length: int, kernel: tuple[float, ...], border: Border) -> Tensor:
     """The blur of a line of pixels as a matrix [length, length]."""
-    reach = len(kernel) // 2
-    row = np.repeat(np.arange(length), len(kernel))
-    column = row + np.tile(np.arange(-reach, reach + 1), length)
-    weight = np.tile(np.asarray(kernel), length)
-    if border == "reflect":
-        period = max(2 * (length - 1), 1)  # mirrored as often as needed
-        column = np.abs((column + length - 1) % period - (length - 1)) if length > 1 else np.zeros_like(column)
-    inside = (column >= 0) & (column < length)
-    matrix = np.zeros((length, length))
-    np.add.at(matrix, (row[inside], column[inside]), weight[inside])
-    return torch.from_numpy(matrix)
+    from scipy.ndimage import correlate1d
+
+    rule = "mirror" if border == "reflect" else "constant"  # what scipy calls reflect repeats the edge pixel
+    return torch.from_numpy(correlate1d(np.eye(length), np.asarray(kernel), axis=0, mode=rule))
 
 
 class _Seeds(Sequence[int]):

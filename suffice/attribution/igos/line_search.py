@@ -47,10 +47,6 @@ class LineSearch:
         The losses [K] are those of these deletions along the path, on which steps are tried, always with the same
         noise. Returns deletions after the step, their losses, and whether a step paid [K].
         """
-
-        def moved(rows: Tensor, steps: Tensor) -> Tensor:
-            return (deleted[rows] - steps[:, None, None, None] * gradients[rows]).clamp(0, 1)
-
         wanted = ARMIJO * self.ladder * gradients.square().sum(dim=(1, 2, 3))[:, None]
         limits = losses[:, None] - wanted.clamp(min=ROUNDING[deleted.dtype])
         order, worth = self._worth_trying(index, deleted, gradients, limits)
@@ -67,7 +63,7 @@ class LineSearch:
             row, column = (done + torch.arange(at_once, device=index.device) < worth[waiting, None]).nonzero().T
             rows = waiting[row]
             rung = order[rows, done + column]
-            tried = moved(rows, self.ladder[rung])
+            tried = (deleted[rows] - self.ladder[rung, None, None, None] * gradients[rows]).clamp(0, 1)
             found = self.objective.losses(index[rows], tried, path)
             pays = torch.zeros(len(waiting), at_once, dtype=torch.bool, device=index.device)
             pays[row, column] = found <= limits[rows, rung]  # never where a loss is NaN

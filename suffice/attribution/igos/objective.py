@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import reduce
 from typing import Literal
 
@@ -9,7 +10,7 @@ import torch
 from torch import Tensor
 
 from suffice.attribution.igos.scores import MaskedScores, ScorePath
-from suffice.perturb import enlarge
+from suffice.perturb import Runner, enlarge
 
 Edges = Literal["gray", "channels", "asymmetric"]
 
@@ -23,6 +24,7 @@ def together(deleted: Tensor) -> Tensor:
     return reduce(lambda a, b: a + b - a * b, deleted.unbind(dim=1))
 
 
+@dataclass(frozen=True, eq=False)
 class Objective:
     """Scores plus penalties of deletions [K, P, s, s], each for itself.
 
@@ -30,17 +32,16 @@ class Objective:
     the weight ``share`` in gradients, while it is 1 in losses.
     """
 
-    def __init__(
-        self,
-        scores: MaskedScores,
-        *,
-        l1: float,
-        l2: float,
-        bilateral: BilateralVariation | None = None,
-        share: float = 1.0,
-    ) -> None:
-        self.scores, self.l1, self.l2, self.bilateral, self.share = scores, l1, l2, bilateral, share
-        self.runner = scores.batch.runner
+    scores: MaskedScores
+    l1: float
+    l2: float
+    bilateral: BilateralVariation | None = None
+    share: float = 1.0
+
+    @property
+    def runner(self) -> Runner:
+        """Puts inputs through the model."""
+        return self.scores.batch.runner
 
     def losses(self, index: Tensor, deleted: Tensor, path: ScorePath) -> Tensor:
         """The loss [K] of deletions [K, P, s, s] from images [K]."""

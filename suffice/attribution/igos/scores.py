@@ -41,8 +41,7 @@ class ScorePath:
 class MaskedScores:
     """Integrated scores of the target in masked images, summed over terms, and their gradients, for many at once.
 
-    With x an image, b its baseline and M what a term's planes keep, enlarged with corners aligned, it is the mean over
-    k = 1 … n of f(x·(k/n)M + b·(1 - (k/n)M) + noise), and for insertion the same with x and b exchanged.
+    They are those of :mod:`suffice.attribution.methods.igos`; masks are enlarged with corners aligned.
     """
 
     def __init__(self, batch: Batch, baseline: Baseline, terms: Sequence[Term]) -> None:

@@ -19,23 +19,14 @@ KNOWN = "VisionTransformer (ViT, DeiT) and VisionTransformerDistilled (DeiT dist
 
 @dataclass(frozen=True)
 class Transformer:
-    """A transformer whose every part from the blocks to the logits has a rule.
+    """A transformer whose every part from the blocks to the logits has a rule."""
 
-    Attributes:
-        module: timm's VisionTransformer or VisionTransformerDistilled.
-        prefix: Its name in the classifier's module with a dot after it, empty where it is that module.
-        blocks: Its blocks, first to last.
-        read: Tokens that the head reads.
-        heads: The linear layer that reads each of them; logits are their mean.
-        grid: Rows and columns of the patch tokens, which come last.
-    """
-
-    module: Any
-    prefix: str
-    blocks: tuple[nn.Module, ...]
-    read: tuple[int, ...]
-    heads: tuple[nn.Linear, ...]
-    grid: tuple[int, int]
+    module: Any  # timm's VisionTransformer or VisionTransformerDistilled
+    prefix: str  # its name in the classifier's module with a dot after it, empty where it is that module
+    blocks: tuple[nn.Module, ...]  # first to last
+    read: tuple[int, ...]  # tokens that the head reads
+    heads: tuple[nn.Linear, ...]  # the layer that reads each of them; logits are their mean
+    grid: tuple[int, int]  # rows and columns of the patch tokens, which come last
 
     def input_of(self, block: int) -> str:
         """Name of the layer whose output is the input of a block; that of the last block's output for ``depth``."""
@@ -111,10 +102,14 @@ def _examine(net: Classifier) -> Transformer | str:
     except AnatomyError as error:
         return f"its anatomy is not known ({error})"
     parts = [(name, part) for name, part in net.module.named_modules() if isinstance(part, VisionTransformer)]
-    inside = [(name, part) for name, part in parts if anatomy.blocks[:1] == (_join(name) + "blocks.0",)]
+    parts = [(f"{name}." if name else "", part) for name, part in parts]
+    inside = [(prefix, part) for prefix, part in parts if anatomy.blocks[:1] == (f"{prefix}blocks.0",)]
+    if not anatomy.blocks:
+        return f"{_called(net.module)} has no transformer blocks"
     if not inside:
-        return _not_a_vit(net, anatomy.blocks)
-    ((name, module),) = inside
+        block = net.module.get_submodule(anatomy.blocks[0])
+        return f"there are no rules for {_called(net.module)} with its {_called(block)}"
+    ((prefix, module),) = inside
     distilled = isinstance(module, VisionTransformerDistilled)
     own = VisionTransformerDistilled if distilled else VisionTransformer
     for step in ("forward", "forward_features", "forward_head", "pool"):
@@ -130,13 +125,7 @@ def _examine(net: Classifier) -> Transformer | str:
         if unknown := _unknown_in(block):
             return f"in its block {number}, {unknown}"
     assert anatomy.token_grid is not None, "a transformer without tokens"
-    return Transformer(module, _join(name), tuple(module.blocks), anatomy.read_tokens, heads, anatomy.token_grid)
-
-
-def _not_a_vit(net: Classifier, blocks: tuple[str, ...]) -> str:
-    if not blocks:
-        return f"{_called(net.module)} has no transformer blocks"
-    return f"there are no rules for {_called(net.module)} with its {_called(net.module.get_submodule(blocks[0]))}"
+    return Transformer(module, prefix, tuple(module.blocks), anatomy.read_tokens, heads, anatomy.token_grid)
 
 
 def _unknown_in(block: Any) -> str | None:
@@ -171,7 +160,3 @@ def _called(module: Any) -> str:
     kind = type(module)
     library = kind.__module__.partition(".")[0]
     return f"{kind.__name__} of {library}" if library in ("timm", "torchvision", "transformers") else kind.__name__
-
-
-def _join(name: str) -> str:
-    return f"{name}." if name else ""

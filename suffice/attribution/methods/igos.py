@@ -128,9 +128,9 @@ def igos_plus_plus(
 ) -> Tensor:
     """A deletion mask times an insertion mask, optimized together by integrated gradients.
 
-    The defaults are those that the published command line names. Its driver exchanges two of them, so its own runs
-    have ``steps=15, iterations=20``; add ``btv="asymmetric"`` to follow it in all but the noise, which it draws anew
-    for every trial of the line search. At 224 × 224 cells it recommends ``l1=10, iterations=20``.
+    The defaults are those that the published command line names. Its driver exchanges two of them, so its own runs have
+    ``steps=15, iterations=20``; add ``btv="asymmetric"`` to follow it in all but the noise, which it draws anew for
+    every trial of the line search. At 224 × 224 cells it recommends ``l1=10, iterations=20``.
 
     Args:
         batch: The images.
@@ -140,14 +140,12 @@ def igos_plus_plus(
         l2: Weight of the (bilateral) total variation; more makes it smoother.
         steps: Steps of the integrated scores.
         iterations: Most steps of the optimization.
-        noise: Standard deviation of the noise on inputs, in normalized units; one for all channels or one for each of
-            three.
+        noise: Standard deviation of the noise on inputs, in normalized units; for all channels or each of three.
         step_size: First step that the line search tries, or every step of Nesterov's method.
         optimizer: ``"line-search"``, or ``"nag"`` for Nesterov's accelerated gradient.
         search_loss: What the line search compares: ``"integrated"`` scores, all steps of one search with the same
             noise, or ``"plain"`` scores of the masked images, which cost a fraction.
-        btv: How edges of an image are seen: ``"gray"``, by ``"channels"``, or ``"asymmetric"``, as the published code
-            does it.
+        btv: How edges of an image are seen: ``"gray"``, by ``"channels"``, or ``"asymmetric"``, as published code does.
 
     Returns:
         [B, size, size] in [0, 1]: how much of each cell both masks delete together.

@@ -86,9 +86,7 @@ class RandomMasks:
         seeds = torch.full_like(number, self.seed)
         chance = uniform_noise(seeds, number, (self.side * self.side + 2,))
         grid = (chance[:, 2:] < self.share).float().view(-1, self.side, self.side)
-        down, across = (
-            _weights(length, self.side, chance[:, axis]) for axis, length in enumerate(size)
-        )  # [K, H, side], [K, W, side]
+        down, across = (_weights(length, self.side, chance[:, axis]) for axis, length in enumerate(size))
         return down @ grid @ across.transpose(1, 2)
 
 

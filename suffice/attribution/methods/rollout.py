@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated, Literal
 
 import torch
@@ -58,36 +57,22 @@ def rollout(
     """
     share = DISCARD[variant] if discard is None else discard
     per_head = variant == "tam"
-    normalized = _by_rows_of_columns if variant == "vit-explain" else _by_rows
+
+    def step(attention: Tensor) -> Tensor:
+        """The matrix that a block with attention [B, heads, N, N] contributes, [B, N, N] or one for each head."""
+        mixed = attention if per_head else fuse_heads(attention, heads)
+        mixed = _without_lowest(mixed, share) if share else mixed
+        mixed = mixed + torch.eye(mixed.shape[-1], dtype=mixed.dtype, device=mixed.device)
+        return mixed / mixed.sum(dim=-1).unsqueeze(-2 if variant == "vit-explain" else -1)
 
     path = find_path(batch, "rollout", start_layer, pooled=True)
-    steps = read_attention(batch, path, _step(None if per_head else heads, share, normalized))
+    steps = read_attention(batch, path, step)
     rows = path.start(steps[-1])
     if per_head:
         rows = rows[:, None]
-    for step in reversed(steps):
-        rows = rows @ step
+    for matrix in reversed(steps):
+        rows = rows @ matrix
     return path.maps(fuse_heads(rows, heads) if per_head else rows)
-
-
-def _step(heads: Heads | None, discard: float, normalized: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
-    """From the attention of a block [B, heads, N, N] to the matrix it contributes, [B, N, N] or one for each head."""
-
-    def step(attention: Tensor) -> Tensor:
-        mixed = attention if heads is None else fuse_heads(attention, heads)
-        mixed = _without_lowest(mixed, discard) if discard else mixed
-        return normalized(mixed + torch.eye(mixed.shape[-1], dtype=mixed.dtype, device=mixed.device))
-
-    return step
-
-
-def _by_rows(matrices: Tensor) -> Tensor:
-    return matrices / matrices.sum(dim=-1, keepdim=True)
-
-
-def _by_rows_of_columns(matrices: Tensor) -> Tensor:
-    matrices = matrices / 2
-    return matrices / matrices.sum(dim=-1)[..., None, :]
 
 
 def _without_lowest(matrices: Tensor, share: float) -> Tensor:

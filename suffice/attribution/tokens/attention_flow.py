@@ -35,15 +35,6 @@ IN_WINDOWS = "its blocks do not see all tokens as one sequence, so attention is 
 class TokenPath:
     """Consecutive blocks in which every token can look at every other, and the tokens at both ends.
 
-    Attributes:
-        method: Whose path it is, for messages.
-        model: Name of the model, for messages.
-        blocks: Names of the blocks, from the first to the last.
-        attention: Names of the modules that compute their attention.
-        read: Tokens that the head reads, where the path begins.
-        prefix: Tokens before the patch tokens.
-        grid: Rows and columns of the patch tokens.
-
     Example:
         >>> path = TokenPath("rollout", "a model", ("b0",), ("b0.attn",), read=(0,), prefix=1, grid=(2, 2))
         >>> path.start(torch.zeros(3, 5, 5)).tolist()[0]
@@ -53,13 +44,13 @@ class TokenPath:
                  [3., 4.]]])
     """
 
-    method: str
-    model: str
-    blocks: tuple[str, ...]
-    attention: tuple[str, ...]
-    read: tuple[int, ...]
-    prefix: int
-    grid: tuple[int, int]
+    method: str  # whose path it is, for messages
+    model: str  # its name, for messages
+    blocks: tuple[str, ...]  # names, from the first to the last
+    attention: tuple[str, ...]  # names of the modules that compute their attention
+    read: tuple[int, ...]  # tokens that the head reads, where the path begins
+    prefix: int  # tokens before the patch tokens
+    grid: tuple[int, int]  # rows and columns of the patch tokens
 
     @property
     def tokens(self) -> int:
