@@ -1,4 +1,4 @@
-"""Boxes of objects, in pixels of the model's input."""
+"""Boxes of objects: read as they are given or as images have them, in pixels of the model's input."""
 
 from __future__ import annotations
 
@@ -58,34 +58,3 @@ def _moved(net: Classifier, picture: Picture) -> Sequence[Sequence[float]]:
             "input."
         )
     return net.geometry.boxes(boxes, width=width, height=height)
-
-
-def box_masks(boxes: Sequence[Tensor], size: tuple[int, int], device: torch.device) -> Tensor:
-    """The union of each image's boxes, [n, 4] an image: bool [B, H, W], true for pixels whose center lies in one.
-
-    Example:
-        >>> box_masks([torch.tensor([[1.0, 0.0, 3.0, 1.0]])], (2, 4), torch.device("cpu")).int()
-        tensor([[[0, 1, 1, 0],
-                 [0, 0, 0, 0]]], dtype=torch.int32)
-    """
-    down, across = (torch.arange(n) + 0.5 for n in size)
-    masks = torch.zeros(len(boxes), *size, dtype=torch.bool)
-    for mask, own in zip(masks, boxes, strict=True):
-        for x0, y0, x1, y1 in own.tolist():
-            mask |= ((down >= y0) & (down < y1))[:, None] & ((across >= x0) & (across < x1))
-    return masks.to(device)
-
-
-def judged_masks(
-    boxes: Sequence[Tensor] | None, size: tuple[int, int], device: torch.device, largest: float | None
-) -> tuple[Tensor, Tensor]:
-    """Unions of boxes, bool [B, H, W], and which images can be judged by them, bool [B].
-
-    Images without a pixel in a box are not judged, nor those whose boxes cover the share ``largest`` or more.
-    """
-    if boxes is None:
-        raise OptionError("This metric needs boxes=, or images that come with boxes.")
-    masks = box_masks(boxes, size, device)
-    share = masks.flatten(1).double().mean(dim=1)
-    judged = share > 0
-    return masks, judged if largest is None else judged & (share < largest)

@@ -95,8 +95,7 @@ class Oracle(nn.Module, ABC):
         height, width = (size, size) if isinstance(size, int) else size
         if shade is None:
             return torch.ones(3, height, width)
-        texture = torch.rand(3, height, width, generator=torch.Generator().manual_seed(shade))
-        return 0.6 + 0.4 * texture
+        return 0.6 + 0.4 * torch.rand(3, height, width, generator=torch.Generator().manual_seed(shade))
 
     def classifier(self, size: int | tuple[int, int]) -> Classifier:
         """This oracle as an ordinary classifier of images of ``size`` pixels."""
@@ -115,11 +114,10 @@ class Oracle(nn.Module, ABC):
         """Sets of cells as bool [sets, cells]; refuses cells that the grid does not have."""
         total = self.grid * self.grid
         members = torch.zeros(len(sets), total, dtype=torch.bool)
-        for row, cells in enumerate(sets):
-            for cell in cells:
-                if not 0 <= cell < total:
-                    raise OptionError(f"cell {cell} is not in a {self.grid}×{self.grid} grid, which has 0…{total - 1}")
-                members[row, cell] = True
+        for row, cell in [(row, cell) for row, cells in enumerate(sets) for cell in cells]:
+            if not 0 <= cell < total:
+                raise OptionError(f"cell {cell} is not in a {self.grid}×{self.grid} grid, which has 0…{total - 1}")
+            members[row, cell] = True
         return members
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -60,11 +60,7 @@ def neg(given: MapBatch, choices: CurveChoices) -> Outcome:
 
 @dataclass(frozen=True)
 class InsDelChoices(CurveChoices):
-    """Every choice behind both curves.
-
-    Attributes:
-        deletion_baseline: Of the deletion curve; None: the same as of insertion.
-    """
+    """Every choice behind both curves; ``deletion_baseline`` is None where it is the same as of insertion."""
 
     deletion_baseline: Any = None
 
@@ -79,10 +75,6 @@ class InsDelChoices(CurveChoices):
 )
 def ins_del(given: MapBatch, choices: InsDelChoices) -> Outcome:
     """Insertion less deletion; both are found in the parts."""
-    same: dict[str, Any] = {f.name: getattr(choices, f.name) for f in fields(CurveChoices)}
-    other = {**same, "baseline": choices.baseline if choices.deletion_baseline is None else choices.deletion_baseline}
-    parts = {
-        "insertion": trace(given, CurveChoices(**same), "insert"),
-        "deletion": trace(given, CurveChoices(**other), "remove"),
-    }
-    return combined(parts, "difference")
+    other = choices.baseline if choices.deletion_baseline is None else choices.deletion_baseline
+    removed = trace(given, replace(choices, baseline=other), "remove")
+    return combined({"insertion": trace(given, choices, "insert"), "deletion": removed}, "difference")

@@ -116,11 +116,9 @@ def interpolated(image: Array, known: Array) -> Array:
     known[[0, 0, -1, -1], [0, -1, 0, -1]] = True
     if known.all():
         return image
-    color = image.mean(axis=(0, 1))
-    between = LinearNDInterpolator(np.argwhere(known), image[known].astype(np.float64))
-    filled = between(np.argwhere(~known))
+    filled = LinearNDInterpolator(np.argwhere(known), image[known].astype(np.float64))(np.argwhere(~known))
     # Rounding may leave pixels of the border outside every triangle.
-    filled = np.where(np.isnan(filled), color, filled)
+    filled = np.where(np.isnan(filled), image.mean(axis=(0, 1)), filled)
     result = image.copy()
     result[~known] = np.clip(np.round(filled), 0, 255).astype(np.uint8)
     return result

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Literal
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from suffice.metrics.boxes import judged_masks
+from suffice.errors import OptionError
 from suffice.metrics.map_batch import MapBatch
 from suffice.metrics.metric import metric
 from suffice.metrics.outcome import Outcome
@@ -33,7 +35,7 @@ def pointing_game(
         largest: Images whose boxes together cover this share or more are not judged; None judges all.
         enlargement: How maps are enlarged to the image.
     """
-    masks, judged = judged_masks(given.boxes, given.size, given.device, largest)
+    _, masks, judged = _judged(given, largest)
     height, width = given.size
     highest = given.resized_maps(enlargement).flatten(1).argmax(dim=1)
     down = torch.arange(height, device=masks.device) - (highest // width)[:, None]
@@ -56,7 +58,7 @@ def energy_pointing_game(
     Of its ``"positive"`` values, or of ``"absolute"`` ones; other options as in ``pointing-game``. A map that is
     nowhere above zero gets the share of the image that the boxes cover.
     """
-    masks, judged = judged_masks(given.boxes, given.size, given.device, largest)
+    _, masks, judged = _judged(given, largest)
     maps = given.resized_maps(enlargement).double()
     energy = maps.abs() if values == "absolute" else maps.clamp(min=0)
     energy = torch.where(energy.sum(dim=(1, 2), keepdim=True) > 0, energy, 1.0)
@@ -81,20 +83,48 @@ def localization(
         overlap: Intersection over union with the best of the boxes that is enough; None: that number itself.
         enlargement: How maps are enlarged to the image.
     """
-    _, judged = judged_masks(given.boxes, given.size, given.device, None)
-    assert given.boxes is not None, "checked when masks were made"
+    boxes, _, judged = _judged(given)
     maps = given.resized_maps(enlargement)
     low, high = maps.amin(dim=(1, 2), keepdim=True), maps.amax(dim=(1, 2), keepdim=True)
     level = maps.mean(dim=(1, 2), keepdim=True) if threshold == "mean" else low + float(threshold) * (high - low)
     bright = (maps >= torch.minimum(level, high)).cpu().numpy()
     found = [
-        max((_overlap(_largest_part(part), tuple(box)) for box in boxes.tolist()), default=0.0)
-        for part, boxes in zip(bright, given.boxes, strict=True)
+        max((_overlap(_largest_part(part), tuple(box)) for box in own.tolist()), default=0.0)
+        for part, own in zip(bright, boxes, strict=True)
     ]
     values = torch.tensor(found, device=judged.device)
     if overlap is not None:
         values = (values >= overlap).float()
     return Outcome(torch.where(judged, values, torch.nan))
+
+
+def _judged(given: MapBatch, largest: float | None = None) -> tuple[Sequence[Tensor], Tensor, Tensor]:
+    """Boxes, their unions, bool [B, H, W], and which images can be judged by them, bool [B].
+
+    Images without a pixel in a box are not judged, nor those whose boxes cover the share ``largest`` or more.
+    """
+    if given.boxes is None:
+        raise OptionError("This metric needs boxes=, or images that come with boxes.")
+    masks = box_masks(given.boxes, given.size, given.device)
+    share = masks.flatten(1).double().mean(dim=1)
+    judged = share > 0
+    return given.boxes, masks, judged if largest is None else judged & (share < largest)
+
+
+def box_masks(boxes: Sequence[Tensor], size: tuple[int, int], device: torch.device) -> Tensor:
+    """The union of each image's boxes, [n, 4] an image: bool [B, H, W], true for pixels whose center lies in one.
+
+    Example:
+        >>> box_masks([torch.tensor([[1.0, 0.0, 3.0, 1.0]])], (2, 4), torch.device("cpu")).int()
+        tensor([[[0, 1, 1, 0],
+                 [0, 0, 0, 0]]], dtype=torch.int32)
+    """
+    down, across = (torch.arange(n) + 0.5 for n in size)
+    masks = torch.zeros(len(boxes), *size, dtype=torch.bool)
+    for mask, own in zip(masks, boxes, strict=True):
+        for x0, y0, x1, y1 in own.tolist():
+            mask |= ((down >= y0) & (down < y1))[:, None] & ((across >= x0) & (across < x1))
+    return masks.to(device)
 
 
 def _largest_part(bright: np.ndarray) -> tuple[float, ...]:

@@ -47,13 +47,10 @@ def curve_figure(report: SanityReport) -> Figure:
             panel.fill_between(places, mean - error, mean + error, color=color, alpha=0.18, linewidth=0)
             panel.plot(places, mean, line, color=color, marker=marker, markersize=4.5, linewidth=1.6, label=row.method)
             lowest = min(lowest, float((mean - error).min()))
-        panel.axhline(0, color=HAIRLINE, linewidth=1, zorder=0)
-        if similarity != "ssim":
-            panel.axhline(LIMIT, color=FAINT, linewidth=1, linestyle=(0, (4, 3)), zorder=0)
         panel.set_xticks(places, report.steps, rotation=50, ha="right", rotation_mode="anchor", fontsize=8)
         panel.set_title(TITLES[similarity], fontsize=10.5, color=INK, loc="left")
         panel.set_xlabel(AXIS.get(report.check, ""), fontsize=9, color=FAINT)
-        _plain(panel)
+        _plain(panel, with_limit=similarity != "ssim")
     axes[0].set_ylim(lowest - 0.06, 1.06)
     axes[0].set_ylabel("similarity to the map of the trained model", fontsize=9, color=FAINT)
     axes[-1].legend(loc="upper left", bbox_to_anchor=(1.02, 1.0), borderaxespad=0, frameon=False, fontsize=9)
@@ -73,8 +70,6 @@ def box_figure(report: SanityReport) -> Figure:
             flierprops={"marker": ".", "markersize": 4, "markeredgecolor": color},
         )  # fmt: skip
         box["boxes"][0].set(facecolor=color, alpha=0.45, edgecolor=color)
-    axes.axhline(0, color=HAIRLINE, linewidth=1, zorder=0)
-    axes.axhline(LIMIT, color=FAINT, linewidth=1, linestyle=(0, (4, 3)), zorder=0)
     axes.set_xticks(range(len(report.rows)), [row.method for row in report.rows], rotation=30, ha="right", fontsize=9)
     axes.set_ylim(-1.05, 1.05)
     axes.set_ylabel(TITLES["spearman"], fontsize=9, color=FAINT)
@@ -119,7 +114,11 @@ def _new_figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained", facecolor="white")
 
 
-def _plain(axes: Any) -> None:
+def _plain(axes: Any, with_limit: bool = True) -> None:
+    """Axes without a frame, with lines at zero and at the limit of the verdicts."""
+    axes.axhline(0, color=HAIRLINE, linewidth=1, zorder=0)
+    if with_limit:
+        axes.axhline(LIMIT, color=FAINT, linewidth=1, linestyle=(0, (4, 3)), zorder=0)
     axes.tick_params(labelsize=8, colors=FAINT, labelcolor=INK, length=3)
     for side, spine in axes.spines.items():
         spine.set_visible(side in ("left", "bottom"))
