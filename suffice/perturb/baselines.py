@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, Literal, Union
 
 import numpy as np
@@ -18,9 +19,12 @@ from torch import Tensor
 
 from suffice.errors import OptionError
 from suffice.plugins import matching
+from suffice.vision.geometry import Geometry
 from suffice.vision.identity import image_seed
+from suffice.vision.images import open_images
 from suffice.vision.images.arrays import fingerprint
 from suffice.vision.noise import uniform_noise
+from suffice.vision.stream import stream
 
 Border = Literal["reflect", "zero"]
 Baseline = Union[str, Callable[[Tensor], Tensor], Tensor, Any]
@@ -238,12 +242,6 @@ class _Seeds(Sequence[int]):
 
 
 def _opened(baseline: Any, pixels: Tensor) -> Tensor:
-    from pathlib import Path
-
-    from suffice.vision.geometry import Geometry
-    from suffice.vision.images import open_images
-    from suffice.vision.stream import stream
-
     if isinstance(baseline, str) and not Path(baseline).exists():
         raise OptionError(
             f"There is no baseline {baseline!r}; there are {', '.join(list_baselines())}, "

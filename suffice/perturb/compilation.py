@@ -19,11 +19,6 @@ class Compiled:
     torch remembers what it compiled by code object, up to a small number of versions each, and runs uncompiled beyond
     it; so each version has one of its own. It holds for types, shapes but the first, and gradient modes; the first
     sizes of arguments come from the batch size, but for those marked dynamic.
-
-    Example:
-        >>> half = Compiled(lambda values: values / 2, lambda: 4)
-        >>> half.versions
-        {}
     """
 
     def __init__(self, function: Callable[..., Any], batch_size: Callable[[], int]) -> None:

@@ -6,6 +6,5 @@ more, and planes act together by the product of what they keep.
 
 * ``scores``: scores of masked images along a path, and how that changes with the cells.
 * ``objective``: what deletions cost, and both together, for many images at once.
-* ``line_search``: how far to go against a gradient.
-* ``optimize``: the way down, to the deletions found.
+* ``optimize``: the way down, to the deletions found, and how far to go against a gradient.
 """

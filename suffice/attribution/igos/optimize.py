@@ -1,4 +1,4 @@
-"""From images to the deletions that an objective likes best."""
+"""From images to the deletions that an objective likes best, by steps against the gradient."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from suffice.attribution.igos.line_search import LineSearch
 from suffice.attribution.igos.objective import Objective, together
 from suffice.attribution.igos.scores import ScorePath
 from suffice.errors import OptionError
@@ -19,6 +18,15 @@ from suffice.vision.noise import ImageNoise, normal_noise
 Optimizer = Literal["line-search", "nag"]
 SearchLoss = Literal["integrated", "plain"]
 Paths = Callable[[int], ScorePath]
+
+# Each step is a fifth of the one before, and must pay by Armijo's rule until it is this small.
+SHRINK = 0.2
+ARMIJO = 1e-4
+SMALL_STEP = 1e-5
+# Smaller gains are rounding, which depends on the batch, and must not decide which step is taken.
+ROUNDING = {torch.float32: 1e-6, torch.float64: 1e-12}
+# Most steps of an image that share a batch; more would waste forwards where the first step is good.
+TRIALS_AT_ONCE = 4
 
 
 @dataclass(frozen=True)
@@ -97,3 +105,67 @@ class Descent:
             deleted = (ahead + iteration / (iteration + 3) * (ahead - before)).clamp(0, 1)
             before = ahead
         return deleted
+
+
+class LineSearch:
+    """For each image the first of ever smaller steps, beginning with ``step_size``, that pays.
+
+    Where none does, the last one, too small to be tried, is taken anyway: it changes nothing that a model could see,
+    but cells keep the order in which the gradient puts them.
+
+    A few steps of an image are tried at once where they fit a batch, and steps whose penalty alone forbids them are not
+    tried at all. The first that pays is taken, whatever the others do, so the result is that of trying one after the
+    other.
+    """
+
+    def __init__(self, objective: Objective, step_size: float) -> None:
+        self.objective = objective
+        ladder = []
+        while step_size >= SMALL_STEP:
+            ladder.append(step_size)
+            step_size *= SHRINK
+        shown = objective.scores.shown
+        self.ladder = torch.tensor(ladder, dtype=shown.dtype, device=shown.device)
+        self.last = step_size
+
+    def __call__(
+        self, index: Tensor, deleted: Tensor, losses: Tensor, gradients: Tensor, path: ScorePath
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Take a step from deletions [K, P, s, s] of images [K] against their gradients.
+
+        The losses [K] are those of these deletions along the path, on which steps are tried, always with the same
+        noise. Returns deletions after the step, their losses, and whether a step paid [K].
+        """
+        wanted = ARMIJO * self.ladder * gradients.square().sum(dim=(1, 2, 3))[:, None]
+        limits = losses[:, None] - wanted.clamp(min=ROUNDING[deleted.dtype])
+        order, worth = self._worth_trying(index, deleted, gradients, limits)
+
+        after, losses_after = (deleted - self.last * gradients).clamp(0, 1), losses.clone()
+        paid = torch.zeros(len(index), dtype=torch.bool, device=index.device)
+        done, waiting = 0, worth.nonzero()[:, 0]
+        while len(waiting):
+            questions = len(waiting) * len(self.objective.scores.terms) * path.steps
+            runner = self.objective.runner
+            # A compiled model takes full batches only, so there more trials cost nothing.
+            most = len(self.ladder) if runner.compiled else TRIALS_AT_ONCE
+            at_once = min(max(1, runner.batch_size // questions), most, len(self.ladder) - done)
+            row, column = (done + torch.arange(at_once, device=index.device) < worth[waiting, None]).nonzero().T
+            rows = waiting[row]
+            rung = order[rows, done + column]
+            tried = (deleted[rows] - self.ladder[rung, None, None, None] * gradients[rows]).clamp(0, 1)
+            found = self.objective.losses(index[rows], tried, path)
+            pays = torch.zeros(len(waiting), at_once, dtype=torch.bool, device=index.device)
+            pays[row, column] = found <= limits[rows, rung]  # never where a loss is NaN
+            first = pays[row].int().argmax(dim=1)
+            chosen = pays[row, column] & (column == first)
+            after[rows[chosen]], losses_after[rows[chosen]] = tried[chosen], found[chosen]
+            paid[rows[chosen]] = True
+            done += at_once
+            waiting = waiting[~pays.any(dim=1) & (worth[waiting] > done)]
+        return after, losses_after, paid
+
+    def _worth_trying(self, index: Tensor, deleted: Tensor, gradients: Tensor, limits: Tensor) -> tuple[Tensor, Tensor]:
+        """The steps of each image with those that can pay first [K, steps], and how many these are [K]."""
+        costs = [self.objective.penalties(index, (deleted - s * gradients).clamp(0, 1)) for s in self.ladder]
+        hopeless = torch.stack(costs, dim=1) + self.objective.scores.least > limits
+        return hopeless.int().argsort(dim=1, stable=True), (~hopeless).sum(dim=1)

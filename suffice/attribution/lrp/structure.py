@@ -72,15 +72,7 @@ class Transformer:
 
 
 def known_transformer(net: Classifier, method: str) -> Transformer:
-    """The parts of a classifier's transformer; an error that names the part without a rule, and the method that asks.
-
-    Example:
-        >>> import timm
-        >>> vit = timm.create_model("vit_tiny_patch16_224", depth=2)
-        >>> net = Classifier(vit, size=224, mean=(0.5, 0.5, 0.5), std=(0.5, 0.5, 0.5))
-        >>> known_transformer(net, "cgw1").read
-        (0,)
-    """
+    """The parts of a classifier's transformer; an error for the method that asks names a part without a rule."""
     found = _examine(net)
     if isinstance(found, str):
         raise OptionError(f"{method} does not fit {net.name}: {found}. It has rules for {KNOWN}.")

@@ -109,10 +109,10 @@ def find_path(batch: Batch, method: str, start: int = 0, stop: int | None = None
     if any(layout.form != "tokens" for layout in layouts):
         raise incompatibility(IN_WINDOWS)
     if differing := [number for number, layout in enumerate(layouts, start) if layout != last]:
+        here, there = (f"{g[0]}×{g[1]}" for g in (anatomy.grid(anatomy.blocks[differing[-1]]), last.grid))
         raise incompatibility(
-            f"block {differing[-1]} sees {_by(anatomy.grid(anatomy.blocks[differing[-1]]))} patch tokens and the last "
-            f"{_by(last.grid)}, and attention cannot be followed through the change; start_layer={differing[-1] + 1} "
-            "begins after it"
+            f"block {differing[-1]} sees {here} patch tokens and the last {there}, and attention cannot be followed "
+            f"through the change; start_layer={differing[-1] + 1} begins after it"
         )
     count = last.prefix + last.grid[0] * last.grid[1]
     return TokenPath(
@@ -205,7 +205,3 @@ def fuse_heads(values: Tensor, heads: Heads) -> Tensor:
     if heads == "mean":
         return values.mean(dim=1)
     return values.amax(dim=1) if heads == "max" else values.amin(dim=1)
-
-
-def _by(grid: tuple[int, int]) -> str:
-    return f"{grid[0]}×{grid[1]}"

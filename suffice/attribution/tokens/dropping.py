@@ -33,12 +33,8 @@ Ask = Callable[[Tensor, Tensor], Tensor]
 def can_drop_tokens(module: nn.Module) -> bool:
     """Whether a model is, or holds, a transformer whose tokens can be left out.
 
-    That is so for timm's ``VisionTransformer`` (ViT, DeiT, with distillation or registers), torchvision's, and ViT
-    and DeiT of transformers. Windows, pooling between stages, and positions inside the attention stand against it.
-
-    Example:
-        >>> can_drop_tokens(nn.Linear(2, 2))
-        False
+    That is so for timm's ``VisionTransformer`` (ViT, DeiT, with distillation or registers), torchvision's, and ViT and
+    DeiT of transformers. Windows, pooling between stages, and positions inside the attention stand against it.
     """
     kinds = [getattr(sys.modules.get(home), name, None) for home, name in _SETS_OF_TOKENS]
     known = tuple(kind for kind in kinds if kind is not None)

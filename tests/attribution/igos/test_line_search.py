@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from suffice.attribution import attribute
-from suffice.attribution.igos import line_search
+from suffice.attribution.igos import optimize
 from suffice.testing import WeightedSum
 from tests.attribution.igos.twin import sure_cnn
 from tests.attribution.nets import pictures
@@ -22,7 +22,7 @@ def inputs_seen(net):
 def test_trying_several_steps_at_once_finds_the_same_step(monkeypatch, at_once):
     net, images = sure_cnn(), pictures(2)
     expected = attribute(net, images, "i-gos", **QUICK).maps
-    monkeypatch.setattr(line_search, "TRIALS_AT_ONCE", at_once)
+    monkeypatch.setattr(optimize, "TRIALS_AT_ONCE", at_once)
     torch.testing.assert_close(attribute(net, images, "i-gos", **QUICK).maps, expected, atol=1e-5, rtol=0)
 
 
@@ -32,7 +32,7 @@ def test_a_search_asks_no_more_than_it_must(monkeypatch):
     expected = attribute(net, images, "igos++", batch_size=8, **QUICK).maps
     thrifty = sum(seen)
     seen.clear()
-    monkeypatch.setattr(line_search.LineSearch, "_worth_trying", every_step)
+    monkeypatch.setattr(optimize.LineSearch, "_worth_trying", every_step)
     found = attribute(net, images, "igos++", batch_size=8, **QUICK).maps
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
     assert thrifty <= sum(seen)
