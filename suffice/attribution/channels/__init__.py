@@ -1,1 +1,0 @@
-"""What methods share that make masks of feature channels: clustering, and masks on the grid of the channels."""
