@@ -104,8 +104,8 @@ class Attribution:
     def show(self, images: Any = None) -> Image:
         """Draw the maps over their images in one row, to look at in a notebook.
 
-        The images that were explained, or anything that :func:`suffice.open_images` takes, show more detail than the
-        small pictures that are kept.
+        The images explained can be given once more, as anything that :func:`suffice.open_images` takes, for more detail
+        than the small pictures that are kept.
         """
         from suffice.vision import open_images
 

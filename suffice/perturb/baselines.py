@@ -91,7 +91,7 @@ def make_baseline(
     ids: Sequence[str] | None = None,
     seed: int = 0,
 ) -> Tensor:
-    """Make the baseline of each image.
+    """Make the baseline of each image, [N, 3, H, W] in [0, 1].
 
     Args:
         baseline: A registered name; a function from pixels [N, 3, H, W] to the same shape; or an image: a tensor
@@ -103,9 +103,6 @@ def make_baseline(
         ids: Identity of each image; random baselines depend on it, and not on its place in the batch. Default: by its
             pixels.
         seed: Seed of random baselines.
-
-    Returns:
-        [N, 3, H, W] in [0, 1].
 
     Example:
         >>> make_baseline("image-mean", torch.rand(2, 3, 8, 8)).shape

@@ -7,6 +7,7 @@ the very tensor that a convolution put out, and nothing else may read that tenso
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import ExitStack
 from functools import partial
 from typing import Any
@@ -59,15 +60,14 @@ def foldable(module: nn.Module, inputs: Tensor) -> Pairs:
         uses.note(outputs)  # the caller reads them
     # Numbers that something else reads as well must stay what they are.
     own = {name for name, values in numbers.items() if all(uses.counts[id(value)] <= 1 for value in values)}
-    made, read = [m for m in made if m[0] in own], [r for r in read if r[0] in own]
-    once = {name for name, _ in made if sum(name == other for other, _ in made) == 1}
+    calls = Counter(name for name, _ in made + read)
+    once = {name for name in own if calls[name] == 1}
     by_output = {id(tensor): name for name, tensor in made if name in once and uses.counts[id(tensor)] == 1}
-    calls = [name for name, _ in read]
-    return [(by_output[id(t)], name) for name, t in read if id(t) in by_output and calls.count(name) == 1]
+    return [(by_output[id(t)], name) for name, t in read if name in once and id(t) in by_output]
 
 
 def fold(module: nn.Module, pairs: Pairs) -> None:
-    """Fold what :func:`foldable` found, in place in a copy of the model; nothing is left of the normalizations."""
+    """Fold what :func:`foldable` found, in place in a copy of the model; of the normalizations only activations stay."""
     for convolution_name, norm_name in pairs:
         convolution: Any = module.get_submodule(convolution_name)
         norm: Any = module.get_submodule(norm_name)

@@ -27,7 +27,6 @@ class Masks(Protocol):
 
     def rows(self, rows: slice, size: tuple[int, int], device: torch.device) -> Tensor:
         """Make some of the masks for images of so many pixels, [B, H, W] on the device; bool, or float in [0, 1]."""
-        ...
 
 
 class NoisyMasks(Masks, Protocol):
@@ -35,7 +34,6 @@ class NoisyMasks(Masks, Protocol):
 
     def noise(self, rows: slice, size: tuple[int, int], device: torch.device) -> Tensor:
         """What is added to the normalized inputs of some of the questions, [B, 3, H, W]."""
-        ...
 
 
 class RegionMasks:
@@ -76,7 +74,7 @@ class RegionMasks:
 
 
 class FloatMasks:
-    """Masks given as numbers [K, h, w] in [0, 1]; see :func:`enlarge` for those smaller than the image."""
+    """Masks given as numbers [K, h, w] in [0, 1]; smaller ones are enlarged to the image by a rule of :func:`enlarge`."""
 
     def __init__(self, values: Tensor, enlargement: Enlargement = "bilinear") -> None:
         if values.dim() != 3:

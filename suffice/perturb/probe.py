@@ -232,11 +232,8 @@ class Probe:
     def _whole_scores(self, slots: Tensor) -> Tensor:
         """Scores [M, classes] on whole images, by the same way as everything they are compared with."""
         everything = RegionMasks(self.grid.full(len(slots), self.device), self.grid)
-
-        def some(rows: slice) -> Tensor:
-            return self._scores(slots[rows], everything, rows)
-
-        return torch.cat(list(self.runner.run(len(slots), some)))
+        parts = self.runner.run(len(slots), lambda rows: self._scores(slots[rows], everything, rows))
+        return torch.cat(list(parts))
 
     def _image_index(self, index: int | Tensor, count: int) -> Tensor:
         if not isinstance(index, Tensor):

@@ -238,23 +238,11 @@ class Runner:
 
     @cached_property
     def module(self) -> nn.Module:
-        """The module that runs; made when first needed."""
-        return self.net.module if self._keeps_weights else self._adapted(self._folds)
-
-    @cached_property
-    def _forward(self) -> Callable[[Tensor], Tensor]:
-        module = self.module
-
-        def forward(inputs: Tensor) -> Tensor:
-            return at_least_float32(class_scores(module(inputs)))
-
-        return self.fused(forward)
-
-    def _adapted(self, fold_norms: bool) -> nn.Module:
-        """The module in the chosen precision and layout; a copy where that changes anything."""
-        net = self.net
-        pairs = []
-        if fold_norms:
+        """The module that runs, in its precision and layout; a copy, made when first needed, where that changes it."""
+        net, pairs = self.net, []
+        if self._keeps_weights:
+            return net.module
+        if self._folds:
             noise = torch.rand(1, 3, *net.size, generator=torch.Generator().manual_seed(0))
             pairs = foldable(net.module, net.normalize(noise.to(self.device)))
         if not (pairs or self.channels_last or self.dtype != net.dtype):
@@ -270,6 +258,15 @@ class Runner:
                 copied = _in_precision(copied, self.dtype)
         layout = torch.channels_last if self.channels_last else torch.preserve_format
         return copied.to(memory_format=layout).eval().requires_grad_(False)
+
+    @cached_property
+    def _forward(self) -> Callable[[Tensor], Tensor]:
+        module = self.module
+
+        def forward(inputs: Tensor) -> Tensor:
+            return at_least_float32(class_scores(module(inputs)))
+
+        return self.fused(forward)
 
     def _through(self, inputs: Tensor) -> Tensor:
         run, count = self._forward, len(inputs)

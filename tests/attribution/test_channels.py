@@ -7,7 +7,7 @@ from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 from sklearn.cluster import KMeans
 
-from suffice.attribution.channels.clusters import agglomerate, first_samples, k_means
+from suffice.attribution.channels import agglomerate, first_samples, k_means
 from suffice.errors import OptionError
 
 
@@ -57,7 +57,7 @@ def test_an_images_clusters_do_not_depend_on_its_batch(monkeypatch):
     samples, seeds = places(4, 60, 5), torch.tensor([4, 5, 6, 7])
     together = k_means(samples, 10, seeds)[0]
     assert torch.equal(k_means(samples[2:3], 10, seeds[2:3])[0], together[2:3])
-    monkeypatch.setattr("suffice.attribution.channels.clusters._AT_ONCE", 600)  # one image at a time
+    monkeypatch.setattr("suffice.attribution.channels._AT_ONCE", 600)  # one image at a time
     assert torch.equal(k_means(samples, 10, seeds)[0], together)
     assert not torch.equal(k_means(samples, 10, seeds + 1)[0], together)
 

@@ -63,11 +63,8 @@ class Objective:
 
     def penalties(self, index: Tensor, deleted: Tensor) -> Tensor:
         """The part of the loss that does not need the model, [K]."""
-
-        def cost(rows: slice) -> Tensor:
-            return self._penalties(index[rows], deleted[rows])
-
-        return torch.cat(list(self.runner.run(len(index), cost)))
+        parts = self.runner.run(len(index), lambda rows: self._penalties(index[rows], deleted[rows]))
+        return torch.cat(list(parts))
 
     def _penalties(self, index: Tensor, deleted: Tensor) -> Tensor:
         cells = together(deleted)

@@ -125,15 +125,13 @@ def _unknown_in(block: Any) -> str | None:
     from timm.layers import LayerScale, Mlp
     from timm.models.vision_transformer import Attention, Block
 
-    if not _runs(block, "forward", Block.forward):
-        return f"there are no rules for {_called(block)}"
+    for name, kind in (("", Block), ("attn", Attention), ("mlp", Mlp)):
+        part = block.get_submodule(name)
+        if not _runs(part, "forward", kind.forward):
+            return f"there are no rules for {_called(part)}"
     attention, mlp = block.attn, block.mlp
-    if not _runs(attention, "forward", Attention.forward):
-        return f"there are no rules for {_called(attention)}"
     if getattr(attention, "gate", None) is not None:
         return "attention is gated, for which there is no rule"
-    if not _runs(mlp, "forward", Mlp.forward):
-        return f"there are no rules for {_called(mlp)}"
     for layer in (attention.qkv, attention.proj, mlp.fc1, mlp.fc2):
         if type(layer) is not nn.Linear:
             return f"a layer is {_called(layer)}, not a linear layer"

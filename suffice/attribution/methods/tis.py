@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import torch
 from torch import Tensor
 
-from suffice.attribution.channels.clusters import k_means, precise
+from suffice.attribution.channels import k_means, precise
 from suffice.attribution.method import method
 from suffice.attribution.tokens.dropping import can_drop_tokens, token_dropping
 from suffice.errors import OptionError

@@ -7,8 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from suffice.attribution.channels.clusters import Linkage
-from suffice.attribution.channels.masks import Representative, TokenMasks, token_masks
+from suffice.attribution.channels import Linkage, Representative, TokenMasks, token_masks
 from suffice.attribution.method import method
 from suffice.attribution.methods.rise import RandomMasks
 from suffice.errors import OptionError

@@ -5,7 +5,7 @@ import torch
 
 import suffice
 from suffice.attribution import attribute
-from suffice.attribution.channels.clusters import first_samples
+from suffice.attribution.channels import first_samples
 from suffice.attribution.methods.tis import working_grid
 from suffice.errors import OptionError
 from suffice.perturb import make_baseline

@@ -9,7 +9,7 @@ from torch.nn.functional import interpolate
 
 import suffice
 from suffice.attribution import attribute
-from suffice.attribution.channels.masks import distances, stretched, token_masks
+from suffice.attribution.channels import distances, stretched, token_masks
 from suffice.attribution.methods.rise import RandomMasks
 from suffice.errors import AnatomyError, OptionError
 from suffice.vision import Classifier
