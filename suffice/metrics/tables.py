@@ -37,7 +37,7 @@ def write_tables(
     for suffix, text in texts.items():
         files[suffix].write_text(text, encoding="utf-8")
     with files["csv"].open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(summary[0]))
+        writer = csv.DictWriter(file, list(summary[0]) if summary else [])
         writer.writeheader()
         writer.writerows(summary)
     pq.write_table(pa.Table.from_pylist(long), files["parquet"])

@@ -14,15 +14,7 @@ from __future__ import annotations
 
 from suffice.testing.conformance import CHECKS, check_all
 from suffice.testing.oracle import Oracle
-from suffice.testing.oracles import (
-    AnyOf,
-    AtLeast,
-    ExactlyOdd,
-    Formula,
-    Unless,
-    WeightedSum,
-    random_formula,
-)
+from suffice.testing.oracles import AnyOf, AtLeast, ExactlyOdd, Formula, Unless, WeightedSum, random_formula
 from suffice.testing.truth import minimal_sufficient_sets, ratios, sufficient_sets
 
 __all__ = [

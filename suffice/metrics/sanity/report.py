@@ -120,8 +120,10 @@ class SanityReport:
 
         Two numbers are judged after complete randomization (for ``"independent"``, for each layer): Spearman's rank
         correlation of the values and of their magnitudes, since maps whose signs alone change have kept their
-        structure. ``RULE`` says how. Below 0.5 maps share less than a quarter of the variance of their ranks. The rule
-        is a convention: look at the curves too, and at what maps of different images have in common.
+        structure. The method depends on the weights if both are below 0.5 by two standard errors, and does not (of a
+        single layer: hardly does) if one is above it by two. Below 0.5 maps share less than a quarter of the variance
+        of their ranks. The rule is a convention: look at the curves too, and at what maps of different images have in
+        common.
         """
         row = self.row(method)
         means = torch.stack([row.means(kind) for kind in JUDGED])
