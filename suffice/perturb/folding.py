@@ -67,7 +67,7 @@ def foldable(module: nn.Module, inputs: Tensor) -> Pairs:
 
 
 def fold(module: nn.Module, pairs: Pairs) -> None:
-    """Fold what :func:`foldable` found, in place in a copy of the model; of the normalizations only activations stay."""
+    """Fold what :func:`foldable` found, in place in a copy of the model; of the normalizations, activations stay."""
     for convolution_name, norm_name in pairs:
         convolution: Any = module.get_submodule(convolution_name)
         norm: Any = module.get_submodule(norm_name)

@@ -74,7 +74,7 @@ class RegionMasks:
 
 
 class FloatMasks:
-    """Masks given as numbers [K, h, w] in [0, 1]; smaller ones are enlarged to the image by a rule of :func:`enlarge`."""
+    """Masks given as numbers [K, h, w] in [0, 1]; smaller ones are enlarged to the image, see :func:`enlarge`."""
 
     def __init__(self, values: Tensor, enlargement: Enlargement = "bilinear") -> None:
         if values.dim() != 3:
