@@ -20,7 +20,8 @@ PAGES = [
 
 def run(script: str, folder: Path) -> None:
     """In a process of its own, as some examples register things; and no window opens."""
-    environment = {**os.environ, "BROWSER": "true", "OMP_NUM_THREADS": "1"}
+    places = [str(ROOT), *(str(Path(entry).resolve()) for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    environment = {**os.environ, "BROWSER": "true", "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(places)}
     command = [sys.executable, "-c", script]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
