@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -25,7 +25,10 @@ from suffice.vision.stream import Skip
 if TYPE_CHECKING:
     import pyarrow
 
-Stopped = Literal["beam empty", "max_mses", "max_size", "max_questions", "nothing needed", "no confidence"]
+Stopped = Literal[
+    "beam empty", "max_mses", "max_size", "max_questions", "nothing needed", "no confidence", "not a number"
+]
+Way = Literal["beam", "deletion"]
 
 
 @dataclass(frozen=True)
@@ -35,16 +38,31 @@ class MSE:
     Attributes:
         cells: Its cells, ascending, row-major.
         ratio: Confidence on it alone / confidence on the whole image.
-        certified: With ``minimal="subset"``: whether every proper subset was shown to fail, within the budget. With
-            ``minimal="single"``: True, no single cell can go.
+        certified: Whether every proper subset was shown to fail; else the weaker: no single cell can go.
+        margin: How far the ratio lies above the threshold.
+        found: By which way it was found: by the ``"beam"`` that grows from single cells, or by ``"deletion"`` from the
+            whole image, where the beam found nothing.
+        asked: Distinct masked images of its picture that had been asked about when it was found.
+        second_ratio: Its ratio over the ``second_baseline``, where there is one.
+        under: With ``stability=True``: small change → its ratio to the whole changed image.
     """
 
     cells: tuple[int, ...]
     ratio: float
-    certified: bool = True
+    certified: bool = False
+    margin: float | None = None
+    found: Way = "beam"
+    asked: int = 0
+    second_ratio: float | None = None
+    under: Mapping[str, float] | None = None
 
     def __len__(self) -> int:
         return len(self.cells)
+
+    @property
+    def minimality(self) -> str:
+        """What is known of it, in words."""
+        return "no proper subset suffices" if self.certified else "no single cell can go"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -52,7 +70,8 @@ class Evidence:
     """What the search found in one image, and which image that was.
 
     Attributes:
-        mses: Minimal sufficient explanations in order of discovery: by size of the set found, then by its ratio.
+        mses: Minimal sufficient explanations in order of discovery: by size of the set found, then by its ratio. Unless
+            ``minimal="single"``, none contains another.
         regions: All regions evaluated below the MSEs, the MSEs among them, [M] or [M, words] int64.
         ratios: Their ratios, [M] float32.
         baseline_confidence: Confidence on the baseline alone.
@@ -60,6 +79,12 @@ class Evidence:
         levels: Largest number of cells that the search went to.
         stopped: What ended the search.
         truncated: Whether the budget ended the evaluation below the MSEs early; counts are lower bounds then.
+        spent: Questions by what asked them: ``"levels"``, ``"pruning"``, ``"deletion"``, ``"certifying"``,
+            ``"below"``; and ``"confirming"``, those asked once more in fp32 after a search in another precision.
+        mended: MSEs of a search in another precision that were none in fp32, and were mended.
+        contrastive: With ``contrastive=True``: sets that are enough alone, and without which the rest is not.
+        necessary: With ``necessary=True``: smallest sets without which the rest of the image is not enough.
+        refined: With ``refine=(14, 28)``: cells a side → what is left of each MSE on that grid.
         name: Name of the image.
         index: Its position in what was given.
         target: Class asked about.
@@ -79,6 +104,11 @@ class Evidence:
     levels: int
     stopped: Stopped
     truncated: bool = False
+    spent: Mapping[str, int] = field(default_factory=dict, repr=False)
+    mended: int = 0
+    contrastive: tuple[MSE, ...] | None = None
+    necessary: tuple[tuple[int, ...], ...] | None = None
+    refined: Mapping[int, tuple[MSE, ...]] = field(default_factory=dict, repr=False)
     name: str
     index: int
     target: int
@@ -88,6 +118,42 @@ class Evidence:
     settings: Settings = field(repr=False)
     picture: Tensor | None = field(default=None, repr=False)
     image_id: str | None = field(default=None, repr=False)
+
+    @property
+    def baseline_ratio(self) -> float:
+        """Confidence on the baseline alone / confidence on the whole image."""
+        return self.baseline_confidence / self.confidence if self.confidence else float("nan")
+
+    @property
+    def coverage(self) -> float:
+        """Share of the cells that lie in some MSE."""
+        return len({cell for mse in self.mses for cell in mse.cells}) / self.grid.cells
+
+    @property
+    def stability(self) -> float | None:
+        """Share of MSEs that stay sufficient under a small change, over all changes; None where it was not asked."""
+        kept = [ratio >= self.settings.threshold for m in self.mses for ratio in (m.under or {}).values()]
+        return sum(kept) / len(kept) if kept else None
+
+    @property
+    def why(self) -> str:
+        """What ended the search, in a sentence."""
+        chosen, found = self.settings, f"{len(self.mses)} found"
+        by_deletion = ", then by deletion from the whole image" if any(m.found == "deletion" for m in self.mses) else ""
+        return {
+            "beam empty": f"{found}: nothing was left to enlarge{by_deletion}.",
+            "max_mses": f"{found}, stopped at the limit: more than max_mses={chosen.max_mses}.",
+            "max_size": f"{found}, stopped at sets of max_size={chosen.max_size} cells{by_deletion}.",
+            "max_questions": f"{found}, stopped before more than max_questions={chosen.max_questions}{by_deletion}.",
+            "nothing needed": f"The baseline alone already keeps {self.baseline_ratio:.0%} of the confidence.",
+            "no confidence": f"No evidence: the model's confidence in {self.label} is {self.confidence:.2g}, and ratios"
+            f" to less than min_confidence={chosen.min_confidence} mean nothing.",
+            "not a number": "No evidence: the model returns NaN or infinity for the whole image.",
+        }[self.stopped]
+
+    def found_within(self, questions: int) -> int:
+        """How many MSEs the first so many questions found: a count that models can be compared by."""
+        return sum(m.asked <= questions for m in self.mses)
 
     @cached_property
     def counts(self) -> Counts:

@@ -7,12 +7,14 @@ from typing import Annotated, Any, Literal
 
 from suffice.errors import OptionError
 from suffice.evidence.counting import Counting
-from suffice.options import Count, Range, check_fields
+from suffice.options import Amount, Count, Range, Share, check_fields
 from suffice.perturb.masks import Cells
 
 Search = Literal["paper", "sag"]
 Minimal = Literal["single", "subset"]
 Passing = Literal["all", "beam"]
+Keeps = Literal["ratio", "top-1", "both"]
+Confirm = Literal["doubtful", "all", "none"]
 Ratio = Annotated[float, Range(0, 1, above=True)]
 Limit = Annotated[int, Range(0)]
 
@@ -29,21 +31,35 @@ class Settings:
     grid: Count = 7
     threshold: Ratio = 0.9
     strict: bool = False
+    keeps: Keeps = "ratio"
+    above_baseline: bool = False
+    min_confidence: Share = 0.01
     beam_width: Count = 5
     search: Search = "paper"
     candidates: Count = 15
     passing: Passing = "all"
-    minimal: Minimal = "single"
+    exhaustive: Limit = 0
+    prefer_disjoint: bool = False
+    beam_noise: Amount = 0.0
+    deletion_orders: Limit = 4
+    minimal: Minimal = "subset"
+    certify: Limit | None = 6
     subset_budget: Limit = 20_000
+    confirm: Confirm = "doubtful"
     max_mses: Limit | None = 10
-    max_size: Limit | None = 18
+    max_size: Count | None = 18
     max_questions: Limit | None = None
     expand_at: Ratio = 0.5
     expanded_mses: Limit | None = None
     counting: Counting = "distinct"
     max_regions: Limit = 50_000
     baseline: Any = "blur"
+    second_baseline: Any = None
     cells: Cells = "hard"
+    stability: bool = False
+    contrastive: bool = False
+    necessary: bool = False
+    refine: tuple[Count, ...] = ()
     seed: int = 0
     beam_off_by_one: bool = False
     repeated_sets: bool = False
@@ -65,15 +81,19 @@ class Settings:
 
     def to_dict(self) -> dict[str, Any]:
         """The settings as plain values for JSON; a baseline that is not a name becomes ``"custom"``."""
-        return vars(self) | ({} if isinstance(self.baseline, str) else {"baseline": "custom"})
+        baselines = {name: getattr(self, name) for name in ("baseline", "second_baseline")}
+        named = {name: b if b is None or isinstance(b, str) else "custom" for name, b in baselines.items()}
+        return vars(self) | named | {"refine": list(self.refine)}
 
 
 # The papers leave open how many candidates a set gets, which explanations are expanded, how cells are cut out and what
 # is counted. These are the choices that came closest to their rows for ResNet-50; docs/findings.md has the others.
+# They call an explanation minimal when no single cell can go, and do not look for one where the beam finds none.
+_PAPERS = Settings(search="sag", candidates=10, minimal="single", deletion_orders=0)
 PRESETS = {
     "default": Settings(),
-    "cvpr2024": Settings(search="sag", candidates=10),
-    "preprint": Settings(search="sag", candidates=10, cells="soft", strict=True, expanded_mses=3, counting="per-mse"),
+    "cvpr2024": _PAPERS,
+    "preprint": replace(_PAPERS, cells="soft", strict=True, expanded_mses=3, counting="per-mse"),
 }
 
 

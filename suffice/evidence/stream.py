@@ -16,8 +16,18 @@ from suffice.evidence.counting import Counting
 from suffice.evidence.result import Evidence, EvidenceSet
 from suffice.evidence.search import Searcher
 from suffice.evidence.seed_map import seed_map
-from suffice.evidence.settings import Limit, Minimal, Passing, Ratio, Search, Settings, settings_of
-from suffice.options import Count, check_options
+from suffice.evidence.settings import (
+    Confirm,
+    Keeps,
+    Limit,
+    Minimal,
+    Passing,
+    Ratio,
+    Search,
+    Settings,
+    settings_of,
+)
+from suffice.options import Amount, Count, Share, check_options
 from suffice.perturb import Counters, Probe, Runner
 from suffice.perturb.baselines import Baseline
 from suffice.perturb.masks import Cells
@@ -37,21 +47,35 @@ def find_evidence(
     grid: Count = 7,
     threshold: Ratio = 0.9,
     strict: bool = False,
+    keeps: Keeps = "ratio",
+    above_baseline: bool = False,
+    min_confidence: Share = 0.01,
     beam_width: Count = 5,
     search: Search = "paper",
     candidates: Count = 15,
     passing: Passing = "all",
-    minimal: Minimal = "single",
+    exhaustive: Limit = 0,
+    prefer_disjoint: bool = False,
+    beam_noise: Amount = 0.0,
+    deletion_orders: Limit = 4,
+    minimal: Minimal = "subset",
+    certify: Limit | None = 6,
     subset_budget: Limit = 20_000,
+    confirm: Confirm = "doubtful",
     max_mses: Limit | None = 10,
-    max_size: Limit | None = 18,
+    max_size: Count | None = 18,
     max_questions: Limit | None = None,
     expand_at: Ratio = 0.5,
     expanded_mses: Limit | None = None,
     counting: Counting = "distinct",
     max_regions: Limit = 50_000,
     baseline: Baseline = "blur",
+    second_baseline: Baseline | None = None,
     cells: Cells = "hard",
+    stability: bool = False,
+    contrastive: bool = False,
+    necessary: bool = False,
+    refine: tuple[Count, ...] = (),
     seed: int = 0,
     beam_off_by_one: bool = False,
     repeated_sets: bool = False,
@@ -75,14 +99,30 @@ def find_evidence(
         grid: Cells a side.
         threshold: A set of cells suffices when confidence on it / confidence on the whole image is at least this.
         strict: The ratio must be above the threshold, not just at it.
+        keeps: What a set must keep to suffice: the ``"ratio"``, the target as the ``"top-1"`` class, or ``"both"``.
+        above_baseline: Measure ratios above the baseline: (confidence − baseline's) / (whole image's − baseline's).
+        min_confidence: Ratios to a confidence below this mean nothing: such an image gets no evidence, and says why.
         beam_width: Sets kept at each level.
         search: ``"paper"``: every cell outside a set is a candidate, no seed map. ``"sag"``: only the ``candidates``
             most salient cells by a seed map are, as in the implementation of structured attention graphs.
         candidates: Cells tried for each set of the beam with ``search="sag"``.
         passing: Which candidates of a level may become explanations: ``"all"`` that suffice, or only those within the
             ``"beam"``, the ``beam_width`` best.
-        minimal: ``"single"``: no single cell can go. ``"subset"``: no proper subset suffices.
-        subset_budget: With ``minimal="subset"``: most subsets to evaluate for one image.
+        exhaustive: Up to this many cells every set is evaluated: all MSEs so small are found, for sure. Costs as many
+            questions as there are sets: 1,225 up to 2 of 49 cells, 19,649 up to 3.
+        prefer_disjoint: Rank sets that share cells with the MSEs found so far lower in the beam.
+        beam_noise: Random factor by which the beam ranks ratios (standard deviation of its logarithm), drawn by
+            ``seed``: another search of the same image, to see what the first one missed.
+        deletion_orders: Where the beam ends without an MSE, take cells out of the whole image in this many orders;
+            0 leaves such images without.
+        minimal: ``"subset"``: no MSE contains another, and what is certified has no proper subset that suffices.
+            ``"single"``, the papers' reading: no single cell can go; MSEs may contain others.
+        certify: With ``minimal="subset"``: certify MSEs of up to this many cells (6 have 62 proper subsets), None for
+            all.
+        subset_budget: Most subsets to evaluate for the certificates of one image.
+        confirm: After a search in another precision, confirm in fp32 every MSE, and of the subsets that it rests on
+            those that are ``"doubtful"`` (near a threshold, as far as that precision errs) or ``"all"``; what fails is
+            mended. ``"none"``: report what the search says.
         max_mses: Stop after the level at which there are more MSEs than this; None for no limit.
         max_size: Do not look at sets of more cells than this; None for no limit. An image with few MSEs would be
             searched up to the whole grid, and pruning large sets is costly.
@@ -93,7 +133,12 @@ def find_evidence(
             computed.
         max_regions: Most regions to evaluate below the MSEs of one image; counts are marked as truncated beyond.
         baseline: What shows where cells are hidden; see :func:`suffice.perturb.make_baseline`.
+        second_baseline: Also ask for the ratio of each MSE over this one: :attr:`MSE.second_ratio`.
         cells: ``"hard"`` or ``"soft"`` edges.
+        stability: Also ask whether MSEs stay sufficient under small changes: :attr:`Evidence.stability`.
+        contrastive: Also find sets that are enough alone, and without which the rest is not.
+        necessary: Also find the smallest sets without which the rest of the image is not enough.
+        refine: Finer grids, such as ``(14, 28)``, on which to take needless parts out of the MSEs.
         seed: Seed of everything random.
         beam_off_by_one: As the implementation of structured attention graphs: the beam holds one set more.
         repeated_sets: As there: a set reached in two ways is in the beam twice.
