@@ -30,6 +30,7 @@ class Response(NamedTuple):
 
     score: Tensor  # of the target, [...] float32
     correct: Tensor  # whether the target has the highest score, [...] bool
+    new: Tensor | None = None  # of a probe: for which of the questions the model was asked, [...] bool
 
     def value(self, kind: Literal["score", "accuracy"]) -> Tensor:
         """The ``"score"``, or the ``"accuracy"``: 1 where the target wins."""
@@ -174,15 +175,17 @@ class Probe:
         if isinstance(questions, Tensor) and not questions.is_floating_point():
             answers = self._respond_to_regions(index, questions.to(self.device))
         else:
-            answers = self._forward(index, FloatMasks(questions) if isinstance(questions, Tensor) else questions)
+            masks = FloatMasks(questions) if isinstance(questions, Tensor) else questions
+            answers = torch.nn.functional.pad(self._forward(index, masks), (0, 1), value=1.0)
         answers = answers.to(questions.device if isinstance(questions, Tensor) else self.device)
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
         self.counters.questions += len(index)
         self.counters.seconds += time.perf_counter() - started
-        return Response(answers[:, 0], answers[:, 1].bool())
+        return Response(answers[:, 0], *answers[:, 1:].bool().unbind(1))
 
     def _respond_to_regions(self, index: Tensor, regions: Tensor) -> Tensor:
+        """Score, whether the target wins, and whether the model was asked, [K, 3] float32."""
         keys, number = distinct(index, self.grid.as_words(regions))
         known, values = self.memory.look_up(keys)
         unknown = (~known).nonzero().flatten()
@@ -194,7 +197,12 @@ class Probe:
         if self.memory.limit:
             self.memory.store(new, answers)
         self.counters.remembered += len(index) - len(unknown)
-        return values[number]
+        # Of equal questions, the first is the one that the model was asked for.
+        rows = torch.arange(len(index), device=self.device)
+        first = torch.full_like(known, len(rows), dtype=torch.long).scatter_reduce_(0, number, rows, "amin")
+        asked = torch.zeros(len(index), 1, device=self.device)
+        asked[first[unknown]] = 1.0
+        return torch.cat([values[number], asked], dim=1)
 
     def _forward(self, index: Tensor, masks: Masks) -> Tensor:
         """Score of the target and whether it wins, [K, 2] float32, for masks of images."""

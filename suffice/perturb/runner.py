@@ -29,10 +29,10 @@ from suffice.vision.classifier import Classifier
 from suffice.vision.outputs import class_scores
 
 T = TypeVar("T")
-Precision = Literal["fp32", "tf32", "bf16", "fp16"]
+Precision = Literal["fp32", "ieee", "tf32", "bf16", "fp16"]
 Work = Literal["scores", "inside", "gradients", "gradients inside", "relevance"]
 
-DTYPES = {"fp32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+DTYPES = {"fp32": torch.float32, "ieee": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 AUTO_BATCH = {"cuda": 512, "cpu": 32}
 # Forwards with gradients keep their activations, so fewer fit than without.
 AUTO_GRADIENT_BATCH = {"cuda": 128, "cpu": 16}
@@ -85,6 +85,8 @@ class Runner:
         batch_size: Inputs per forward, or ``"auto"``. Halved, with one warning, when memory runs out.
         precision: ``"fp32"``, ``"bf16"`` or ``"fp16"`` for the model; logits are always returned in fp32. ``"tf32"``
             keeps all numbers in fp32 and lets the GPU round them to 10 bits inside matrix products, which is faster.
+            ``"fp32"`` does what PyTorch is set to; by default that rounds so in convolutions on GPUs. ``"ieee"`` never
+            rounds.
         compile: Compile the model with ``torch.compile``, for just one shape: incomplete batches are padded.
         fold: Fold batch normalization into convolutions.
         channels_last: Memory layout; ``"auto"`` chooses it for models with convolutions beyond the first layer, which
@@ -186,18 +188,29 @@ class Runner:
             logits.register_hook(self._count_backward)
         return logits
 
+    @property
+    def exact(self) -> bool:
+        """Whether nothing is rounded to less than fp32."""
+        if self.dtype not in (torch.float32, torch.float64):
+            return False
+        settled = torch.get_float32_matmul_precision() == "highest" and not torch.backends.cudnn.allow_tf32
+        return self.precision == "ieee" or self.device.type == "cpu" or (self.precision == "fp32" and settled)
+
     @contextmanager
     def arithmetic(self) -> Iterator[None]:
         """Within it, matrix products are as exact as asked for; afterwards as before."""
-        if self.precision != "tf32":
+        if self.precision not in ("tf32", "ieee"):
             yield
             return
-        before = torch.get_float32_matmul_precision()
-        torch.set_float32_matmul_precision("high")
+        rounds = self.precision == "tf32"
+        before = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
+        torch.set_float32_matmul_precision("high" if rounds else "highest")
+        torch.backends.cudnn.allow_tf32 = rounds
         try:
             yield
         finally:
-            torch.set_float32_matmul_precision(before)
+            torch.set_float32_matmul_precision(before[0])
+            torch.backends.cudnn.allow_tf32 = before[1]
 
     def fused(self, function: Callable[..., T]) -> Callable[..., T]:
         """A function, compiled where the model is: once for full batches (`padded`) of each kind of arguments."""

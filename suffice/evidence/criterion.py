@@ -1,0 +1,85 @@
+"""What it means to suffice: the ratio of a region to the whole image, and the rule by which it is enough."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from suffice.evidence.settings import Settings
+from suffice.perturb.probe import Probe
+
+# Thresholds are compared with ratios rounded to this, so that the last bits of a float32 sum, which depend on the batch
+# that a question happens to be in, do not decide about a ratio that lies on a threshold.
+RESOLUTION = 1e-6
+
+
+class Answers(NamedTuple):
+    """What a model makes of regions."""
+
+    ratio: Tensor  # [K] float32
+    suffices: Tensor  # [K] bool
+    new: Tensor  # [K] bool: which of them the model was asked for
+
+    def __getitem__(self, rows: slice) -> Answers:  # type: ignore[override]
+        return Answers(*(column[rows] for column in (self.ratio, self.suffices, self.new)))
+
+
+class Criterion:
+    """Asks a probe whether regions suffice, by some settings.
+
+    Args:
+        probe: The probe.
+        settings: Of which ``threshold``, ``strict``, ``keeps`` and ``above_baseline`` are heeded.
+
+    Attributes:
+        hidden: Confidence on the baseline alone, [slots].
+
+    Example:
+        >>> from suffice.testing import AnyOf
+        >>> oracle = AnyOf([(17, 24), (30,)], grid=7)
+        >>> probe = Probe(oracle.classifier(56), oracle.image(56), targets=1, baseline="black")
+        >>> criterion = Criterion.of(probe, Settings())
+        >>> criterion.ask(torch.tensor([0, 0]), probe.grid.from_cells([(17,), (17, 24)])).suffices
+        tensor([False,  True])
+    """
+
+    def __init__(self, probe: Probe, settings: Settings) -> None:
+        self.probe, self.settings = probe, settings
+        self.hidden = torch.zeros_like(probe.whole)
+
+    @classmethod
+    def of(cls, probe: Probe, settings: Settings) -> Criterion:
+        """The criterion for all images that are in a probe now."""
+        made = cls(probe, settings)
+        made.admit(torch.arange(len(probe), device=probe.device))
+        return made
+
+    def admit(self, slots: Tensor) -> None:
+        """Get ready for the images that are in some slots now, [M]."""
+        self.hidden[slots] = self.probe.ask(slots, self.probe.grid.empty(len(slots), slots.device))
+
+    def ask(self, slot: Tensor, region: Tensor) -> Answers:
+        """Ask about regions [K] or [K, words] of the images in some slots [K]."""
+        response = self.probe.respond(slot, region)
+        ratio = self.ratio(slot, response.score)
+        return Answers(ratio, self._enough(ratio, response.correct), response.new)
+
+    def ratio(self, slot: Tensor, confidence: Tensor) -> Tensor:
+        """Confidences [K] as ratios to the whole image; what is not a number is below every threshold."""
+        whole, base = self.probe.whole[slot], torch.zeros_like(confidence)
+        if self.settings.above_baseline:
+            # Where the baseline says as much as the image, there is nothing above it: the empty set is enough.
+            base = torch.where(self.hidden[slot] < whole, self.hidden[slot], base)
+        return rounded(torch.nan_to_num((confidence - base) / (whole - base), nan=-1.0, posinf=-1.0))
+
+    def _enough(self, ratio: Tensor, correct: Tensor) -> Tensor:
+        chosen = self.settings
+        high = ratio > chosen.threshold if chosen.strict else ratio >= chosen.threshold
+        return {"ratio": high, "top-1": correct, "both": high & correct}[chosen.keeps]
+
+
+def rounded(ratio: Tensor) -> Tensor:
+    """Ratios without the last bits."""
+    return (ratio / RESOLUTION).round() * RESOLUTION
