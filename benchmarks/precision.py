@@ -1,70 +1,129 @@
-"""How far does bf16 move the evidence? The same photographs in fp32, bf16 and fp16.
+"""Do searches in half precision find the evidence of fp32, before and after it is confirmed?
 
-python benchmarks/precision.py --images 112 --batch 512
+    python benchmarks/precision.py --images 250 --batch 1024 --out agreement
+
+The same photographs are searched in fp32 (TF32 off), then by each of ``--runs``: a precision, and what of its result is
+confirmed in fp32, ``none``, ``doubtful`` or ``all``. After each run its evidence is saved to a Parquet file in
+``--out``, its figures are appended to ``rows.jsonl`` there, and ``table.md`` is written anew. Whether each set holds is
+for ``verify_evidence.py`` to say, by those files.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
-from benchmarks.real_models import photographs, resnet50_v1, vit_tiny
-from suffice import find_evidence
-from suffice.evidence import EvidenceSet
+from benchmarks import real_models
+from suffice import Classifier, Images, find_evidence
+from suffice.evidence import EvidenceSet, Settings
+from suffice.perturb import Runner
 
-STATISTICS = ("mses", "mean_size", "distinct_80", "distinct_70", "distinct_60", "distinct_50")
+MODELS = {"resnet50": real_models.resnet50_v1, "vit": real_models.vit_tiny}
+STATISTICS = ("mses", "mean_size", "distinct_80", "distinct_50")
+EXACT = "ieee"
+RUNS = "fp16:none,fp16:doubtful,bf16:none,bf16:doubtful,fp16:all"
 
 
-def compared(exact: EvidenceSet, rough: EvidenceSet) -> dict:
-    """How much of the evidence is the same, and how far the statistics move."""
-    pairs = [({m.cells for m in a.mses}, {m.cells for m in b.mses}) for a, b in zip(exact, rough, strict=True)]
-    row = {
-        "images": len(exact),
-        "same target": sum(a.target == b.target for a, b in zip(exact, rough, strict=True)),
-        "same evidence": sum(a == b for a, b in pairs),
-        "shared share of MSEs": sum(len(a & b) for a, b in pairs) / max(sum(len(a | b) for a, b in pairs), 1),
+def agreement(exact: EvidenceSet, other: EvidenceSet) -> dict[str, Any]:
+    """How much of the evidence is the same, and how far means move, relative to fp32 and with their standard error."""
+    pairs = [({m.cells for m in a.mses}, {m.cells for m in b.mses}) for a, b in zip(exact, other, strict=True)]
+    row: dict[str, Any] = {
+        "images": len(other),
+        "without evidence": sum(not e.mses for e in other),
+        "same target": sum(a.target == b.target for a, b in zip(exact, other, strict=True)),
+        "same MSEs": sum(a == b for a, b in pairs),
+        "MSEs in common": sum(len(a & b) for a, b in pairs) / max(sum(len(a | b) for a, b in pairs), 1),
+        "mended": sum(e.mended for e in other),
+        "questions": float(np.mean([e.questions for e in other])),
+        "again in fp32": float(np.mean([e.spent.get("confirming", 0) for e in other])),
     }
+    before, after = exact.to_arrow(), other.to_arrow()
     for name in STATISTICS:
-        a, b = (np.array(e.to_arrow().column(name).to_pylist(), dtype=float) for e in (exact, rough))
-        change = (b - a)[~np.isnan(b - a)]
-        row[name] = {
-            "fp32": float(np.nanmean(a)), "mean": float(np.nanmean(b)), "change": float(change.mean()),
-            "error of the change": float(change.std(ddof=1) / len(change) ** 0.5),
-        }  # fmt: skip
+        a, b = (np.array(table.column(name).to_pylist(), dtype=float) for table in (before, after))
+        both = ~np.isnan(a) & ~np.isnan(b)  # an image without MSEs has no mean size
+        mean, change = a[both].mean(), (b - a)[both]
+        error = change.std(ddof=1) / len(change) ** 0.5 if len(change) > 1 else float("nan")
+        row[name] = {"mean": float(np.nanmean(b)), "change": change.mean() / mean, "error": error / mean}
     return row
 
 
+def searched(
+    net: Classifier, images: Images, settings: Settings, runs: list[tuple[str, str]], batch: int, compiled: bool
+) -> Iterator[tuple[str, str, EvidenceSet, float]]:
+    """Precision, what is confirmed, evidence and seconds of each run; runs of one precision share one runner."""
+    runners: dict[str, Runner] = {}
+    for precision, confirm in runs:
+        chosen = settings.changed(confirm=confirm)
+        if precision not in runners:
+            runners[precision] = Runner(net, batch_size=batch, precision=precision, compile=compiled)
+        # What is made once for all images, such as compiled code and the runner in fp32, is no cost of a search.
+        find_evidence(net, images[:2], settings=chosen.changed(max_size=2), runner=runners[precision])
+        started = time.perf_counter()
+        found = find_evidence(net, images, settings=chosen, runner=runners[precision])
+        yield precision, confirm, found, time.perf_counter() - started
+    torch.compiler.reset()
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """All rows in Markdown; a change is relative to fp32, ± its standard error."""
+    names = ["model", "precision", "confirmed", "images", "same target", "same MSEs", "MSEs in common", "mended"]
+    names += [*STATISTICS, "questions", "again in fp32", "seconds", "more time"]
+    lines = ["| " + " | ".join(names) + " |", "|---" * len(names) + "|"]
+    for row in rows:
+        plain = {(r["precision"], r["model"]): r["seconds"] for r in rows if r["confirmed"] == "none"}
+        base = plain.get((row["precision"], row["model"]))
+        more = f"{row['seconds'] / base - 1:+.1%}" if base and row["confirmed"] != "none" else ""
+        cells = [row["model"], "fp32" if row["precision"] == EXACT else row["precision"], row["confirmed"]]
+        cells += [row["images"], row["same target"], row["same MSEs"], f"{row['MSEs in common']:.1%}", row["mended"]]
+        for name in STATISTICS:
+            s = row[name]
+            moved = "" if row["precision"] == EXACT else f" ({s['change']:+.1%} ± {s['error']:.1%})"
+            cells.append(f"{s['mean']:.2f}{moved}")
+        cells += [f"{row['questions']:,.0f}", f"{row['again in fp32']:,.0f}", f"{row['seconds']:.1f}", more]
+        lines.append("| " + " | ".join(map(str, cells)) + " |")
+    return "\n".join(lines)
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--models", default="resnet50,vit")
-    parser.add_argument("--images", type=int, default=112)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--models", default="vit,resnet50")
+    parser.add_argument("--runs", default=RUNS, help=f"precision:confirmed, separated by commas; default {RUNS}")
+    parser.add_argument("--images", type=int, default=250)
     parser.add_argument("--batch", type=int, default=512)
-    parser.add_argument("--max-size", type=int, default=18)
+    parser.add_argument("--grid", type=int, default=Settings().grid)
+    parser.add_argument("--max-size", type=int, default=Settings().max_size)
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--out", type=Path, default=None)
+    parser.add_argument("--assets", type=Path, default=real_models.ASSETS)
+    parser.add_argument("--out", type=Path, default=Path("agreement"))
     options = parser.parse_args()
-    images = photographs()[: options.images]
-    rows = []
-    models = {"resnet50": resnet50_v1, "vit": vit_tiny}
+
+    real_models.ASSETS = options.assets
+    options.out.mkdir(parents=True, exist_ok=True)
+    settings = Settings(grid=options.grid, max_size=options.max_size)
+    runs = [(EXACT, "none"), *(tuple(run.split(":")) for run in options.runs.split(",") if run)]
+    images = real_models.photographs()[: options.images]
+    rows: list[dict[str, Any]] = []
     for key in options.models.split(","):
-        net = models[key](options.device)
-
-        def found(precision: str) -> EvidenceSet:
-            settings = {"batch_size": options.batch, "compile": options.compile, "max_size": options.max_size}
-            return find_evidence(net, images, precision=precision, **settings)  # noqa: B023
-
-        exact = found("fp32")
-        for precision in ("fp16", "bf16"):
-            rows.append({"model": net.name, "precision": precision, **compared(exact, found(precision))})
-            print(json.dumps(rows[-1]), flush=True)
-            if options.out:
-                options.out.write_text(json.dumps(rows, indent=1))
-        torch.compiler.reset()
+        net = MODELS[key](options.device)
+        exact = None
+        for precision, confirm, found, seconds in searched(net, images, settings, runs, options.batch, options.compile):
+            exact = exact or found
+            found.save(options.out / f"{key}-{precision}-{confirm}.parquet")
+            row = {"model": net.name, "precision": precision, "confirmed": confirm, "seconds": seconds}
+            rows.append(row | agreement(exact, found))
+            with (options.out / "rows.jsonl").open("a") as file:
+                print(json.dumps(rows[-1]), file=file)
+            (options.out / "table.md").write_text(table(rows) + "\n")
+            print(f"{net.name} {precision} {confirm}: {seconds:.1f} s", flush=True)
+    print(table(rows))
 
 
 if __name__ == "__main__":
