@@ -48,9 +48,9 @@ def agreement(exact: EvidenceSet, other: EvidenceSet) -> dict[str, Any]:
     for name in STATISTICS:
         a, b = (np.array(table.column(name).to_pylist(), dtype=float) for table in (before, after))
         both = ~np.isnan(a) & ~np.isnan(b)  # an image without MSEs has no mean size
-        mean, change = a[both].mean(), (b - a)[both]
+        change = (b - a)[both] / (a[both].mean() or float("nan"))
         error = change.std(ddof=1) / len(change) ** 0.5 if len(change) > 1 else float("nan")
-        row[name] = {"mean": float(np.nanmean(b)), "change": change.mean() / mean, "error": error / mean}
+        row[name] = {"mean": float(np.nanmean(b)), "change": float(change.mean()), "error": float(error)}
     return row
 
 
