@@ -38,12 +38,13 @@ def test_what_differs_is_counted(two):
 
 def test_rows_can_be_written_and_drawn_up(two):
     same = EvidenceSet(two, "oracle", "other")
-    kinds = [(precision.EXACT, "none", 8.0), ("fp16", "none", 2.0), ("fp16", "doubtful", 2.1)]
+    kinds = [(precision.EXACT, "none", 0.0), ("fp16", "none", 0.0), ("fp16", "doubtful", 0.1)]
     rows = [
-        {"model": "oracle", "precision": p, "confirmed": c, "seconds": s} | precision.agreement(same, same)
+        {"model": "oracle", "precision": p, "confirmed": c, "seconds": 2.0, "confirming": s}
+        | precision.agreement(same, same)
         for p, c, s in kinds
     ]
     lines = precision.table(json.loads(json.dumps(rows))).splitlines()
     assert len({line.count("|") for line in lines}) == 1
     assert lines[2].split(" | ")[1] == "fp32"
-    assert [line.split(" | ")[-1].strip(" |") for line in lines[2:]] == ["", "", "+5.0%"]
+    assert [line.split(" | ")[-1].strip(" |") for line in lines[2:]] == ["0.0%", "0.0%", "5.0%"]
