@@ -172,6 +172,11 @@ class Classifier:
 
     def scores(self, logits: Tensor) -> Tensor:
         """Logits [N, classes] as the chosen score, such as softmax probabilities."""
+        if self.score == "softmax" and logits.shape[-1] == 1:
+            raise OptionError(
+                f"{self.name} has one output, and the softmax of one number is always 1; write score='sigmoid' "
+                "(--score sigmoid on the command line)."
+            )
         return SCORES[self.score](logits)
 
     def evaluating(self) -> AbstractContextManager[None]:

@@ -1,8 +1,12 @@
-"""What makes an image the same image, and the random seed that follows from it."""
+"""What makes an image the same image, weights the same weights, and the random seed that follows from an image."""
 
 from __future__ import annotations
 
 import hashlib
+from typing import Any
+
+import torch
+from torch import Tensor, nn
 
 
 def content_hash(*parts: bytes | str) -> str:
@@ -25,3 +29,28 @@ def image_seed(seed: int, image_id: str) -> int:
     never change a result.
     """
     return int(content_hash(str(int(seed)), image_id)[:16], 16) >> 1
+
+
+def weights_hash(module: nn.Module) -> str:
+    """Hash of all weights of a module, buffers included: names, types, shapes and numbers, on whatever device.
+
+    Example:
+        >>> import torch
+        >>> zeros = nn.Linear(2, 1), nn.Linear(2, 1)
+        >>> for part in zeros:
+        ...     _ = part.requires_grad_(False).weight.zero_(), part.bias.zero_()
+        >>> weights_hash(zeros[0]) == weights_hash(zeros[1])
+        True
+        >>> _ = zeros[0].bias.fill_(1)
+        >>> weights_hash(zeros[0]) == weights_hash(zeros[1])
+        False
+    """
+    # A hash of hashes, so that only one tensor at a time lies in memory.
+    return content_hash(*(_tensor_hash(name, value) for name, value in sorted(module.state_dict().items())))
+
+
+def _tensor_hash(name: str, value: Any) -> str:
+    if not isinstance(value, Tensor):  # a module may keep other things in its state
+        return content_hash(name, repr(value))
+    numbers = value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy()  # numpy has no bfloat16
+    return content_hash(name, str(value.dtype), str(tuple(value.shape)), numbers.tobytes())

@@ -238,3 +238,11 @@ def test_replace_geometry(net):
 def test_half_precision_module():
     net = Classifier(Linear().to(torch.bfloat16), size=16, mean=HALF, std=HALF)
     assert net(torch.rand(2, 3, 16, 16)).dtype == torch.float32
+
+
+def test_the_softmax_of_one_output_says_nothing():
+    module = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(3, 1))
+    net = Classifier(module, size=16, mean=HALF, std=HALF)
+    with pytest.raises(OptionError, match="score='sigmoid'"):
+        net.predict(torch.rand(2, 3, 16, 16))
+    assert net.replace(score="sigmoid").predict(torch.rand(2, 3, 16, 16)).scores.shape == (2, 1)

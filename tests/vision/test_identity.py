@@ -1,9 +1,11 @@
 import hashlib
 
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import nn
 
-from suffice.vision.identity import content_hash, image_seed
+from suffice.vision.identity import content_hash, image_seed, weights_hash
 
 parts = st.lists(st.binary(max_size=6), max_size=4)
 
@@ -44,3 +46,29 @@ def test_seed_never_changes_between_versions():
     # Stored results depend on these numbers.
     assert image_seed(0, "cat") == int(content_hash("0", "cat")[:16], 16) >> 1
     assert content_hash("0", "cat") == "ca06bb2cc561ce3f097364a231df42cc"
+
+
+def test_weights_are_the_same_only_if_names_types_shapes_and_numbers_are():
+    def layer(dtype=torch.float32, shape=(2, 2), value=0.0, name="a"):
+        module = nn.Module()
+        module.register_buffer(name, torch.full(shape, value, dtype=dtype))
+        return module
+
+    first = weights_hash(layer())
+    assert weights_hash(layer()) == first
+    others = [
+        *(layer(dtype) for dtype in (torch.bfloat16, torch.int32)),
+        *(layer(shape=shape) for shape in ((4,), ())),
+        layer(value=-0.0),
+        layer(name="b"),
+    ]
+    assert len({first, *map(weights_hash, others)}) == 7
+
+
+def test_weights_do_not_depend_on_how_they_lie_in_memory():
+    module = nn.Conv2d(3, 4, 3)
+    before = weights_hash(module)
+    assert weights_hash(module.to(memory_format=torch.channels_last)) == before
+    with torch.no_grad():
+        module.weight[0, 0, 0, 0] += 1
+    assert weights_hash(module) != before
