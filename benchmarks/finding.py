@@ -25,7 +25,7 @@ from scipy import stats
 from suffice import Classifier, open_images
 from suffice.compare import paired_ratio
 from suffice.evidence import EvidenceStream, Settings
-from suffice.evidence.storage import TableWriter
+from suffice.evidence.writer import EvidenceWriter
 from suffice.perturb import Runner
 from suffice.zoo.training import load_trained, open_data
 
@@ -68,9 +68,10 @@ def search(options: argparse.Namespace) -> None:
         runner = Runner(net, batch_size=options.batch, precision=options.precision)
         settings = Settings(max_size=options.max_size)
         begun = time.perf_counter()
-        with TableWriter(facts["name"], "", target.with_suffix(".part")) as writer:
+        with EvidenceWriter({"model": facts["name"], "family": ""}) as writer:
             for evidence in EvidenceStream(net, images, None, settings, runner, images_at_once=options.at_once):
                 writer.add(evidence)
+        pq.write_table(writer.to_arrow(), target.with_suffix(".part"))
         target.with_suffix(".part").rename(target)
         (options.out / f"{file.stem}.json").write_text(json.dumps({**facts, "file": file.name}))
         print(f"{file.stem}: {time.perf_counter() - begun:.0f} s, accuracy {facts['accuracy']:.3f}", flush=True)

@@ -20,7 +20,7 @@ from suffice.evidence import Evidence, EvidenceStream, Settings
 from suffice.evidence.counting import COUNTINGS
 from suffice.evidence.search import Searcher
 from suffice.evidence.seed_map import seed_map
-from suffice.evidence.statistics import count_column, evidence_table
+from suffice.evidence.table import count_column, evidence_table
 from suffice.perturb import Probe, Runner
 
 PUBLISHED = {

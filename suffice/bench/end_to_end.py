@@ -11,7 +11,7 @@ import torch
 from suffice.bench.bare import beside_bare, seconds_of
 from suffice.bench.one_at_a_time import OneAtATime, search_one_at_a_time
 from suffice.evidence import EvidenceStream, Settings
-from suffice.evidence.storage import TableWriter
+from suffice.evidence.writer import EvidenceWriter
 from suffice.metrics import Protocol, measure
 from suffice.perturb import Counters, Runner
 from suffice.perturb.runner import Precision
@@ -77,7 +77,7 @@ def benchmark_evidence(
 
     def search(some: Images, chosen: Settings) -> tuple[int, Counters]:
         work = EvidenceStream(net, some, None, chosen, runner, images_at_once=images_at_once)
-        with TableWriter(net.name, net.family) as writer:
+        with EvidenceWriter({"model": net.name, "family": net.family}) as writer:
             for evidence in work:
                 writer.add(evidence)
         return writer.rows, work.counters

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -9,25 +10,27 @@ import typer
 
 from suffice.cli import options as opt
 from suffice.cli import output
+from suffice.errors import OptionError
 
 if TYPE_CHECKING:
-    from suffice.evidence import Evidence
-    from suffice.evidence.counting import Counting
-    from suffice.evidence.statistics import Summary
+    from suffice.evidence import Evidence, Settings
 
 EXAMPLES = output.examples(
     "suffice evidence cat.jpg --model timm/deit_small_patch16_224 --out evidence",
-    "suffice evidence photos/ --model torchvision/resnet50 --precision bf16 --compile --batch 1024",
-    "suffice evidence cat.jpg --model timm/vit_tiny_patch16_224 --checkpoint vit.safetensors --minimal subset",
+    "suffice evidence photos/ --model torchvision/resnet50 --precision bf16 --compile --batch 1024 --out evidence",
+    "suffice evidence cat.jpg --model timm/vit_tiny_patch16_224 --checkpoint vit.safetensors --stability --refine 14",
 )
 
-FEW = 20  # up to so many images get figures without being asked for
+FEW = 20  # up to so many images are printed, and get figures without being asked for
+LIMITS = ("certify", "max_mses", "max_size", "max_questions")  # numbers that can be none
 
 
 def evidence(
     images: opt.ImageFiles,
     model: opt.ModelName,
-    out: Annotated[Path | None, typer.Option(help="Folder for the table, graphs and pictures.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for table, graphs and pictures; one that is there is taken up.")
+    ] = None,
     target: Annotated[str | None, typer.Option(help="Class to ask about; default: the predicted one.")] = None,
     preset: Annotated[
         str | None,
@@ -35,18 +38,61 @@ def evidence(
             help="Start from named choices instead of the defaults: cvpr2024 or preprint, closest to those papers."
         ),
     ] = None,
-    grid: Annotated[int | None, typer.Option(min=1, help="Cells a side.  [default: 7]")] = None,
+    grid: Annotated[int | None, typer.Option(help="Cells a side.  [default: 7]")] = None,
     threshold: Annotated[float | None, typer.Option(help="Ratio that is enough.  [default: 0.9]")] = None,
-    beam_width: Annotated[int | None, typer.Option(min=1, help="Sets kept at each level.  [default: 5]")] = None,
+    keeps: Annotated[
+        Literal["ratio", "top-1", "both"] | None,
+        typer.Option(help="What a set must keep: the ratio, the top class, or both."),
+    ] = None,
+    above_baseline: Annotated[
+        bool, typer.Option("--above-baseline", help="Measure ratios above the baseline's own confidence.")
+    ] = False,
+    min_confidence: Annotated[
+        float | None, typer.Option(help="Confidence below which there is no evidence.  [default: 0.01]")
+    ] = None,
     baseline: Annotated[str | None, typer.Option(help="blur, black, gray, noise, … or a file.")] = None,
+    beam_width: Annotated[int | None, typer.Option(help="Sets kept at each level.  [default: 5]")] = None,
     search: Annotated[Literal["paper", "sag"] | None, typer.Option(help="Candidates: all, or by a seed map.")] = None,
+    exhaustive: Annotated[int | None, typer.Option(help="Evaluate every set of up to so many cells.")] = None,
+    prefer_disjoint: Annotated[
+        bool, typer.Option("--prefer-disjoint", help="Prefer sets that share few cells.")
+    ] = False,
+    deletion_orders: Annotated[
+        int | None, typer.Option(help="Orders of deletion where the beam finds nothing.  [default: 4]")
+    ] = None,
+    max_mses: Annotated[
+        str | None, typer.Option(help="Stop beyond so many explanations, or none.  [default: 10]")
+    ] = None,
+    max_size: Annotated[str | None, typer.Option(help="Largest set to look at, or none.  [default: 18]")] = None,
+    max_questions: Annotated[str | None, typer.Option(help="Most questions an image, or none.")] = None,
     minimal: Annotated[
         Literal["single", "subset"] | None, typer.Option(help="No single cell can go, or no subset is enough.")
     ] = None,
-    max_mses: Annotated[int | None, typer.Option(help="Stop beyond so many explanations.  [default: 10]")] = None,
-    max_size: Annotated[int | None, typer.Option(help="Largest set to look at.")] = None,
+    certify: Annotated[
+        str | None, typer.Option(help="Certify MSEs of up to so many cells, none for all.  [default: 6]")
+    ] = None,
+    confirm: Annotated[
+        Literal["doubtful", "all", "none"] | None,
+        typer.Option(help="What to confirm in fp32 after a search in another precision.  [default: doubtful]"),
+    ] = None,
+    stability: Annotated[
+        bool, typer.Option("--stability", help="Ask whether MSEs stay sufficient under small changes.")
+    ] = False,
+    second_baseline: Annotated[
+        str | None, typer.Option(help="Ask for the ratio of each MSE over this baseline, too.")
+    ] = None,
+    contrastive: Annotated[
+        bool, typer.Option("--contrastive", help="Find sets that are enough, and without which the rest is not.")
+    ] = False,
+    necessary: Annotated[
+        bool, typer.Option("--necessary", help="Find the smallest sets without which the rest is not enough.")
+    ] = False,
+    refine: Annotated[str | None, typer.Option(help="Refine MSEs on finer grids, such as 14,28.")] = None,
     checkpoint: opt.Checkpoint = None,
     random_weights: opt.RandomWeights = False,
+    score: Annotated[
+        Literal["softmax", "sigmoid"] | None, typer.Option(help="What the confidence is.  [default: softmax]")
+    ] = None,
     device: opt.Device = None,
     resize: opt.ResizeRule = None,
     batch: Annotated[int | None, typer.Option(min=1, help="Masked images per forward.")] = None,
@@ -55,102 +101,125 @@ def evidence(
     figures: Annotated[
         bool | None, typer.Option("--figures/--no-figures", help=f"Draw graphs; default for up to {FEW} images.")
     ] = None,
+    regions: Annotated[
+        bool,
+        typer.Option("--regions/--no-regions", help="Keep the regions below the MSEs, most of the table, for graphs."),
+    ] = True,
+    subexplanations: Annotated[
+        bool, typer.Option("--subexplanations", help="Also write a table with one row for each of these regions.")
+    ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Remove the evidence that is in the folder first.")
+    ] = False,
     as_json: opt.AsJson = False,
 ) -> None:
     """Find the smallest regions that are enough for the model to decide, and what lies below them.
 
     Prints the minimal sufficient explanations (MSEs) of each image and the counts of sub-explanations; for many images,
-    their summary. With --out, writes evidence.parquet (one row an image), and for each image the structured
-    attention graph (SVG, JSON, DOT) and a picture of every MSE. On Ctrl-C, what is finished is kept.
+    their summary. With --out, writes evidence.parquet (one row an image, all that was found in it), which
+    EvidenceSet.load reads, and for each image a folder with the structured attention graph (SVG, JSON, DOT) and a
+    picture of every MSE. What is finished is kept on Ctrl-C, and the same command goes on where it ended.
     """
+    settings = _settings(preset, locals())
+    if subexplanations and (out is None or not regions):
+        raise OptionError("--subexplanations needs --out, and the regions that --no-regions leaves out.")
+
+    from suffice.cli.evidence_words import print_evidence, print_summary
     from suffice.evidence import EvidenceStream
-    from suffice.evidence import preset as named_settings
+    from suffice.evidence.folder import EvidenceFolder
+    from suffice.evidence.provenance import provenance
     from suffice.evidence.statistics import summarize
-    from suffice.evidence.storage import TableWriter
+    from suffice.evidence.subexplanations import write_subexplanations
+    from suffice.evidence.table import evidence_record
+    from suffice.evidence.writer import EvidenceWriter
     from suffice.perturb import Runner
     from suffice.report import draw_evidence
+    from suffice.report.names import figure_folder
 
     opened = opt.images_of(images)
-    given = {
-        "grid": grid, "threshold": threshold, "beam_width": beam_width, "baseline": baseline, "max_mses": max_mses,
-        "search": search, "minimal": minimal, "max_size": max_size,
-    }  # fmt: skip
-    settings = named_settings(preset or "default").changed(**{k: v for k, v in given.items() if v is not None})
     net = opt.load_model(model, checkpoint, random_weights, device, resize)
+    net = net if score is None else net.replace(score=score)
     runner = Runner(net, batch_size=batch or "auto", precision=precision, compile=compile)
+    about = provenance(net, runner, settings, target, checkpoint=checkpoint)
+    folder = None if out is None else EvidenceFolder(out, about, opened, regions=regions, overwrite=overwrite)
+    waiting = list(range(len(opened))) if folder is None else folder.waiting
+    there = len(opened) - len(waiting)
+    if there:
+        output.note(f"{there} of {len(opened)} were there already.")
     draw = len(opened) <= FEW if figures is None else figures
-    if out is not None:
-        out.mkdir(parents=True, exist_ok=True)
-
     printed: list[dict[str, Any]] = []
+
+    def tell(found: Evidence, new: bool = True) -> None:
+        if out is not None and draw and (new or not (out / "figures" / figure_folder(found)).exists()):
+            draw_evidence(found, out / "figures", net.geometry(opened[found.index].decode()))
+        if as_json:
+            printed.append(evidence_record(found))
+        elif len(opened) <= FEW:
+            print_evidence(found)
+
     stopped = False
+    writer = EvidenceWriter(about, folder)
     with output.progress("Searching") as on_progress:
-        on_error = opt.on_error(opened)
-        work = EvidenceStream(net, opened, target, settings, runner, on_error=on_error, on_progress=on_progress)
-        writer = TableWriter(net.name, net.family, None if out is None else out / "evidence.parquet")
+        work = EvidenceStream(
+            net,
+            opened[waiting],
+            target,
+            settings,
+            runner,
+            on_error=opt.on_error(opened),
+            on_progress=lambda done, _: on_progress(there + done, len(opened)),
+        )
         try:
             with writer:
-                for found in work:
-                    writer.add(found)
-                    if out is not None and draw:
-                        draw_evidence(found, out, net.geometry(opened[found.index].decode()))
-                    if as_json:
-                        printed.append(_as_json(found))
-                    elif len(opened) <= FEW:
-                        _print(found)
+                if folder is not None and (draw or as_json or len(opened) <= FEW):
+                    for found in folder.evidence():
+                        tell(found, new=False)
+                try:
+                    for found in work:
+                        picture = waiting[found.index]
+                        found = replace(found, index=picture, image_id=opened[picture].id)
+                        writer.add(found)
+                        tell(found)
+                finally:
+                    writer.skipped = [replace(skip, index=waiting[skip.index]) for skip in work.skipped]
+                    writer.counters = work.counters
         except KeyboardInterrupt:
             stopped = True
 
     if as_json:
         printed.sort(key=lambda one: one["index"])  # they come as they are finished
-        output.print_json({"model": net.name, "family": net.family, "images": printed})
-    elif len(opened) > 1 and writer.rows:
-        _print_summary(summarize(writer.to_arrow()), net.name, settings.counting)
-    if out is not None:
-        output.note(f"Written to {out}: evidence.parquet{', graphs and pictures' if draw else ''}")
+        output.print_json({**about, "images": printed, "skipped": [vars(skip) for skip in writer.skipped]})
+    elif len(opened) > 1 and there + writer.rows:
+        print_summary(summarize(writer.to_arrow()), net.name, settings)
+    if out is not None and there + writer.rows:
+        written = ["evidence.parquet"]
+        if subexplanations:
+            written.append(write_subexplanations(out, out / "subexplanations.parquet").name)
+        output.note(f"Written to {out}: {', '.join(written)}{', graphs and pictures in figures' if draw else ''}")
     if stopped:
-        output.note(f"Stopped; {writer.rows} of {len(opened)} images are kept.")
+        output.note(f"Stopped; {there + writer.rows} of {len(opened)} images are kept.")
     output.finish(work.skipped, stopped)
 
 
-def _print(found: Evidence) -> None:
-    from suffice.evidence.counting import COUNTINGS
+def _settings(preset: str | None, given: dict[str, Any]) -> Settings:
+    """The settings that the options of the command mean: a preset, with what was given changed."""
+    from suffice.evidence import Settings
+    from suffice.evidence import preset as named_settings
 
-    title = f"{found.name}: {found.label}, confidence {found.confidence:.3f}"
-    rows = [(i + 1, len(m), f"{m.ratio:.3f}", " ".join(map(str, m.cells))) for i, m in enumerate(found.mses)]
-    output.print_table(title, ("MSE", "cells", "ratio", "which"), rows, right=(0, 1, 2))
-    counts = {c: found.subexplanations(c) for c in COUNTINGS}
-    thresholds = list(counts["distinct"])
-    count_rows = [(name, *(f"{of[t]:,}".replace(",", " ") for t in thresholds)) for name, of in counts.items()]
-    heads = ("sub-explanations", *(f"≥ {t:.0%}" for t in thresholds))
-    output.print_table("", heads, count_rows, right=range(1, 1 + len(thresholds)))
-    cut = "; counts are lower bounds" if found.truncated else ""
-    output.note(f"{found.questions} masked images, {found.levels} levels, stopped by: {found.stopped}{cut}.\n")
+    given = {name: value for name, value in given.items() if value is not None and value is not False}
+    changes = {field.name: given[field.name] for field in fields(Settings) if field.name in given}
+    changes |= {name: _limit(name, changes[name]) for name in LIMITS if name in changes}
+    if "refine" in changes:
+        changes["refine"] = tuple(_whole("refine", part) for part in changes["refine"].split(","))
+    return named_settings(preset or "default").changed(**changes)
 
 
-def _print_summary(summary: Summary, model: str, counting: Counting) -> None:
-    from suffice.evidence.statistics import count_column
-
-    wanted = ["mses", "mean_size", "diverse_0", "diverse_1", "diverse_2"]
-    wanted += [count_column(counting, t) for t in (0.8, 0.7, 0.6, 0.5)] + ["questions"]
-    rows = []
-    for name in wanted:
-        s = summary.statistics[name]
-        rows.append((name, *(f"{number:.2f}" for number in (s.mean, s.standard_error, s.std, s.median))))
-    columns = ("quantity", "mean", "± s.e.", "std", "median")
-    output.print_table(f"{model}: {summary.images} images", columns, rows, right=(1, 2, 3, 4))
-    shares = {n: share for n, share in enumerate(summary.explained_with) if n in (1, 2, 3, 5, 8, 10, 15)}
-    output.note("Explained with at most n cells: " + ", ".join(f"{n}: {s:.0%}" for n, s in shares.items()))
-    output.note("Searches ended by: " + ", ".join(f"{reason} {n}" for reason, n in summary.stopped.items()))
+def _limit(name: str, text: str) -> int | None:
+    return None if text == "none" else _whole(name, text, ", or none")
 
 
-def _as_json(found: Evidence) -> dict[str, Any]:
-    from suffice.evidence.counting import COUNTINGS
-
-    same = ("name", "index", "target", "label", "confidence", "baseline_confidence", "questions", "levels", "stopped")
-    return {
-        **{key: getattr(found, key) for key in (*same, "truncated")},
-        "mses": [{"cells": m.cells, "ratio": m.ratio, "certified": m.certified} for m in found.mses],
-        "subexplanations": {c: {str(t): n for t, n in found.subexplanations(c).items()} for c in COUNTINGS},
-        "formula": found.formula(),
-    }
+def _whole(name: str, text: str, other: str = "") -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise OptionError(f"--{name.replace('_', '-')} {text!r}; expected a whole number{other}.") from None

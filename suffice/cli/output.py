@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -52,8 +53,16 @@ def empty_table(title: str, columns: Sequence[str], right: Sequence[int] = ()) -
 
 
 def print_json(value: Any) -> None:
-    """Print a value as JSON."""
-    print(json.dumps(value, indent=2, ensure_ascii=False))
+    """Print a value as JSON, which has no NaN and no infinity: they become null."""
+    print(json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def note(*lines: str) -> None:

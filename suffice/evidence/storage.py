@@ -1,160 +1,137 @@
-"""Evidence in Parquet files: the table that everybody can read, and beside it all that brings evidence back."""
+"""Evidence in Parquet files: the table that everybody can read, with all that brings evidence back."""
 
 from __future__ import annotations
 
 import json
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, fields
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
-
-from suffice.draw import from_png, to_png
 from suffice.errors import OptionError
-from suffice.evidence.result import MSE, Evidence, EvidenceSet
 from suffice.evidence.settings import Settings
-from suffice.evidence.statistics import evidence_table, table_schema
-from suffice.perturb import Counters, Grid
+from suffice.evidence.table import evidence_of_table, evidence_table, table_schema
+from suffice.perturb import Counters
 from suffice.vision.stream import Skip
 
 if TYPE_CHECKING:
     import pyarrow
 
-FORMAT = "suffice.evidence/1"
+    from suffice.evidence.result import Evidence, EvidenceSet
+
+FORMAT = "suffice.evidence/2"
 KEY = b"suffice"
+FILE, PARTS = "evidence.parquet", "evidence.parts"
+BLOCK = 64  # rows that are in memory at once
 
 
-def save_evidence(evidence: EvidenceSet, path: str | Path) -> Path:
-    """Write evidence to a Parquet file, and return its path.
+def save_evidence(evidence: EvidenceSet, path: str | Path, *, regions: bool = True) -> Path:
+    """Write evidence to a Parquet file, whole or not at all, and return its path.
 
-    To the columns of :func:`suffice.evidence.statistics.evidence_table` come ``image_id``; ``mse_cells``,
-    ``mse_ratios``, ``mse_certified`` (of each MSE); ``region_words`` (int64, the words of all regions in a row),
-    ``region_ratios``; and ``picture`` (PNG). The schema's metadata has, under ``suffice``, JSON with the model, the
-    settings, images that were skipped, and counters.
+    The columns are those of :func:`suffice.evidence.table.evidence_table`, with pictures, and with regions unless told
+    otherwise. The schema's metadata has, under ``suffice``, JSON with :attr:`EvidenceSet.about`, the images that were
+    skipped, and counters.
+
+    Args:
+        evidence: What was found.
+        path: The file; folders that are not there are made.
+        regions: Also all regions evaluated below the MSEs. They are most of the file; without them, evidence that is
+            loaded keeps its counts, but its graphs show MSEs only.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    table = evidence_table(evidence)
-    columns: dict[str, tuple[Any, list[Any]]] = {
-        "image_id": (pa.string(), [e.image_id for e in evidence]),
-        "mse_cells": (pa.list_(pa.list_(pa.int32())), [[m.cells for m in e.mses] for e in evidence]),
-        "mse_ratios": (pa.list_(pa.float64()), [[m.ratio for m in e.mses] for e in evidence]),
-        "mse_certified": (pa.list_(pa.bool_()), [[m.certified for m in e.mses] for e in evidence]),
-        "region_words": (pa.list_(pa.int64()), [e.regions.flatten().numpy() for e in evidence]),
-        "region_ratios": (pa.list_(pa.float32()), [e.ratios.float().numpy() for e in evidence]),
-        "picture": (pa.binary(), [None if e.picture is None else to_png(e.picture) for e in evidence]),
-    }
-    for name, (kind, values) in columns.items():
-        table = table.append_column(name, pa.array(values, kind))
     about = {
-        "format": FORMAT,
+        **evidence.about,
         "model": evidence.model,
         "family": evidence.family,
-        "settings": evidence[0].settings.to_dict() if len(evidence) else None,
-        "skipped": [asdict(skip) for skip in evidence.skipped],
-        "counters": asdict(evidence.counters),
+        "settings": evidence[0].settings.to_dict() if len(evidence) else evidence.about.get("settings"),
     }
-    file = Path(path)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    pq.write_table(table.replace_schema_metadata({KEY: json.dumps(about)}), file, compression="zstd")
-    return file
+    blocks = (
+        evidence_table(evidence[start : start + BLOCK], pictures=True, regions=regions)
+        for start in range(0, len(evidence), BLOCK)
+    )
+    return write_blocks(path, file_schema(regions, about, evidence.skipped, evidence.counters), blocks)
 
 
 def load_evidence(path: str | Path) -> EvidenceSet:
-    """Read the file that :func:`save_evidence` wrote; another file is an error."""
+    """Read a file that :func:`save_evidence` wrote, or the folder of ``suffice evidence --out``.
+
+    Of a folder in which a search was broken off, all that was finished is read.
+    """
+    from suffice.evidence.result import EvidenceSet
+
+    files = files_of(path)
+    if not files:
+        raise OptionError(f"There is no evidence at {path}.")
+    about = read_about(files[0])
+    evidence = sorted((e for file in files for e in stored_evidence(file)), key=lambda e: e.index)
+    skipped = [Skip(**skip) for skip in about.pop("skipped")]
+    counters = Counters(**about.pop("counters"))
+    return EvidenceSet(evidence, about["model"], about["family"], skipped, counters, about)
+
+
+def files_of(path: str | Path) -> list[Path]:
+    """The Parquet files that hold the evidence at a path: a file, or a folder with one or with parts of one."""
+    path = Path(path)
+    if not path.is_dir():
+        return [path] if path.exists() else []
+    return [path / FILE] if (path / FILE).exists() else sorted((path / PARTS).glob("*.parquet"))
+
+
+def stored_evidence(file: Path) -> Iterator[Evidence]:
+    """The evidence in a Parquet file, block by block."""
     import pyarrow.parquet as pq
 
-    if not Path(path).exists():
-        raise OptionError(f"There is no evidence at {path}.")
-    table = pq.read_table(path)
-    about = json.loads((table.schema.metadata or {}).get(KEY, b"{}"))
-    if about.get("format") != FORMAT:
+    settings = read_settings(read_about(file))
+    with pq.ParquetFile(file) as opened:
+        for group in range(opened.num_row_groups):
+            yield from evidence_of_table(opened.read_row_group(group), settings)
+
+
+def read_about(file: Path) -> dict[str, Any]:
+    """What a Parquet file says about itself; one of another format is an error."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        metadata = pq.read_schema(file).metadata or {}
+    except pa.ArrowInvalid as error:
+        raise OptionError(f"{file} is not a Parquet file: {error}") from error
+    about: dict[str, Any] = json.loads(metadata.get(KEY, b"{}"))
+    if (seen := about.pop("format", None)) != FORMAT:
         raise OptionError(
-            f"{path} has the format {about.get('format')!r}; expected {FORMAT!r}, as EvidenceSet.save() writes."
+            f"{file} has the format {seen!r}; expected {FORMAT!r}, as EvidenceSet.save() and suffice evidence write. "
+            "Evidence of another version has to be searched again."
         )
-    settings = Settings(**about["settings"]) if about["settings"] else Settings()
-    evidence = [_evidence(row, settings) for batch in table.to_batches(256) for row in batch.to_pylist()]
-    skipped = [Skip(**skip) for skip in about["skipped"]]
-    return EvidenceSet(evidence, about["model"], about["family"], skipped, Counters(**about["counters"]))
+    return about
 
 
-def _evidence(row: dict[str, Any], settings: Settings) -> Evidence:
-    grid = Grid(settings.grid)
-    words = torch.tensor(row["region_words"], dtype=torch.long)
-    mses = zip(row["mse_cells"], row["mse_ratios"], row["mse_certified"], strict=True)
-    stored = {
-        "name": row["image"],
-        "mses": tuple(MSE(tuple(cells), ratio, certified) for cells, ratio, certified in mses),
-        "regions": words if grid.words == 1 else words.view(-1, grid.words),
-        "ratios": torch.tensor(row["region_ratios"], dtype=torch.float32),
-        "grid": grid,
-        "settings": settings,
-        "picture": None if row["picture"] is None else from_png(row["picture"]),
-    }
-    return Evidence(**{field.name: row[field.name] for field in fields(Evidence) if field.name in row} | stored)
+def read_settings(about: Mapping[str, Any]) -> Settings:
+    """The settings in what a file says about itself."""
+    stored: dict[str, Any] = about["settings"] or {}
+    return Settings(**stored | {"refine": tuple(stored.get("refine", ()))})
 
 
-class TableWriter:
-    """Makes rows of evidence block by block, in a thread beside the search, and writes them to a Parquet file.
+def file_schema(
+    regions: bool, about: Mapping[str, Any], skipped: Iterable[Skip] = (), counters: Counters | None = None
+) -> pyarrow.Schema:
+    """The schema of a file: its columns, and in JSON what it says about itself."""
+    own = {"skipped": [asdict(skip) for skip in skipped], "counters": asdict(counters or Counters())}
+    text = json.dumps({"format": FORMAT, **about, **own}, ensure_ascii=False)
+    return table_schema(pictures=True, regions=regions).with_metadata({KEY: text.encode()})
 
-    A context manager: it closes the file also on an error or on Ctrl-C, with all rows so far.
 
-    Args:
-        model: Name of the model.
-        family: Its family.
-        path: The Parquet file; None to keep no file, just the rows.
-        block: Images per block.
+def write_blocks(path: str | Path, schema: pyarrow.Schema, blocks: Iterable[pyarrow.Table]) -> Path:
+    """Write tables as the row groups of one Parquet file: the whole file appears at once, or nothing."""
+    import pyarrow.parquet as pq
 
-    Attributes:
-        rows: Images taken in so far.
-    """
-
-    def __init__(self, model: str, family: str, path: str | Path | None = None, block: int = 64) -> None:
-        self._names, self._path, self._block = (model, family), path, block
-        self._waiting: list[Evidence] = []
-        self._tables: list[Future[pyarrow.Table]] = []
-        self._thread = ThreadPoolExecutor(1)
-        self._file: Any = None
-        self.rows = 0
-
-    def __enter__(self) -> TableWriter:
-        if self._path is not None:
-            import pyarrow.parquet as pq
-
-            self._file = pq.ParquetWriter(self._path, table_schema())
-        return self
-
-    def add(self, evidence: Evidence) -> None:
-        """Take in the evidence of one image."""
-        self.rows += 1
-        self._waiting.append(evidence)
-        if len(self._waiting) == self._block:
-            self._hand_over()
-
-    def to_arrow(self) -> pyarrow.Table:
-        """All rows, once the work is over."""
-        import pyarrow as pa
-
-        return pa.concat_tables([t.result() for t in self._tables] or [table_schema().empty_table()])
-
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
-        if self._waiting:
-            self._hand_over()
-        self._thread.shutdown(wait=True)
-        if self._file is not None:
-            self._file.close()
-        if error is None:
-            for table in self._tables:
-                table.result()  # an error in the thread is an error of the work
-
-    def _hand_over(self) -> None:
-        self._tables.append(self._thread.submit(self._make, self._waiting))
-        self._waiting = []
-
-    def _make(self, block: list[Evidence]) -> pyarrow.Table:
-        table = evidence_table(block, *self._names)
-        if self._file is not None:
-            self._file.write_table(table)
-        return table
+    file = Path(path)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = file.with_name(f"{file.name}.{os.getpid()}.tmp")
+    try:
+        with pq.ParquetWriter(unfinished, schema, compression="zstd") as writer:
+            for table in blocks:
+                writer.write_table(table)
+        os.replace(unfinished, file)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return file

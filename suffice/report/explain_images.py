@@ -12,6 +12,7 @@ from suffice.errors import OptionError
 from suffice.metrics import Scores, measure
 from suffice.perturb import Runner
 from suffice.report.explanation import ClassRow, explanation_figure
+from suffice.report.names import safe_name
 from suffice.vision import Classifier, Images, Predictions, open_images
 from suffice.vision.classifier import Targets
 from suffice.vision.stream import OnError, Skip
@@ -123,7 +124,7 @@ def explain_images(
             done += len(readable)
             maps[wanted][method.name] = made
             if folder is not None:
-                made.save(folder / f"{method.name}{f'-{_as_file(wanted)}' if wanted else ''}.safetensors")
+                made.save(folder / f"{method.name}{f'-{safe_name(wanted)}' if wanted else ''}.safetensors")
             if score:
                 scores[wanted][method.name] = measure(
                     net, readable, made, _MEASURED, seed=seed, runner=runner, on_progress=report
@@ -132,7 +133,7 @@ def explain_images(
     found = Explanations(net, readable, predictions, maps, scores, predictions.skipped)
     if folder is None:
         return found
-    figures = [folder / f"{n:05d}-{_as_file(Path(name).stem)}.svg" for n, name in enumerate(readable.names)]
+    figures = [folder / f"{n:05d}-{safe_name(Path(name).stem)}.svg" for n, name in enumerate(readable.names)]
     for number, file in enumerate(figures):
         file.write_text(found.figure(number, top), encoding="utf-8")
     return replace(found, figures=figures)
@@ -151,7 +152,3 @@ def _classes(wanted: str | int, images: Images, predictions: Predictions) -> Tar
     if not wanted[1:].isdecimal() or not 1 <= int(wanted[1:]) <= classes:
         raise OptionError(f"Target {wanted}: expected @label, or @1 to @{classes}.")
     return [best[-1][0] for best in predictions.top(int(wanted[1:]))]
-
-
-def _as_file(text: str) -> str:
-    return "".join(c if c.isalnum() or c in "-_." else "-" for c in text)

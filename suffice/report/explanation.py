@@ -17,6 +17,7 @@ from suffice.draw.palettes import COOL, EMPTY, FAINT, HAIRLINE, PLAIN, QUIET, WA
 from suffice.draw.pictures import Drawable, resampling
 from suffice.evidence import Evidence
 from suffice.perturb import enlarge
+from suffice.report.names import figure_folder
 
 MARGIN, GAP, SIDE = 28.0, 16.0, 196.0
 SHARPNESS = 2  # pixels of an embedded picture for each unit of the drawing
@@ -93,19 +94,24 @@ def draw_evidence(evidence: Evidence, folder: str | Path, picture: Drawable | No
 
     Args:
         evidence: Of one image.
-        folder: Where to; files are named after the image and its position.
+        folder: Where to; each image has a folder of its own in it, see :func:`suffice.report.names.figure_folder`.
         picture: The image as the model saw it; default: the small copy that evidence keeps.
+
+    Returns:
+        The files: ``graph.svg``, ``graph.json``, ``graph.dot``, ``mse-01.png`` and so on.
     """
-    stem = Path(folder) / f"{evidence.index:05d}-{Path(evidence.name).stem}"
-    stem.parent.mkdir(parents=True, exist_ok=True)
+    own = Path(folder) / figure_folder(evidence)
+    own.mkdir(parents=True, exist_ok=True)
+    for old in own.glob("mse-*.png"):  # of an earlier search, which may have found more
+        old.unlink()
     graph, shown = evidence.graph(), evidence.picture if picture is None else picture
-    texts = {".svg": graph.to_svg(shown), ".json": graph.to_json(), ".dot": graph.to_dot()}
+    texts = {"svg": graph.to_svg(shown), "json": graph.to_json(), "dot": graph.to_dot()}
     files = []
     for suffix, content in texts.items():
-        files.append(stem.with_name(stem.name + suffix))
+        files.append(own / f"graph.{suffix}")
         files[-1].write_text(content, encoding="utf-8")
     for number, mse in enumerate(evidence.mses if shown is not None else (), start=1):
-        files.append(stem.with_name(f"{stem.name}-mse-{number:02d}.png"))
+        files.append(own / f"mse-{number:02d}.png")
         region_picture(shown, evidence.grid, mse.cells).save(files[-1])
     return files
 

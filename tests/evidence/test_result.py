@@ -1,4 +1,4 @@
-"""Evidence and sets of it: they index, slice, show themselves, become tables, are saved and come back."""
+"""Evidence and sets of it: they index, slice, show themselves and become tables."""
 
 import dataclasses
 import re
@@ -6,13 +6,11 @@ import sys
 import webbrowser
 from xml.etree import ElementTree
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import torch
 
-from suffice.errors import MissingExtra, OptionError
-from suffice.evidence import EvidenceSet, Settings
+from suffice.errors import MissingExtra
+from suffice.evidence import EvidenceSet
 from suffice.perturb import Counters
 from suffice.vision.stream import Skip
 from tests.evidence.made import make_evidence, subsets
@@ -42,49 +40,6 @@ def test_it_is_a_sequence(found):
     assert [e.index for e in part] == [1, 3]
     assert repr(part) == "EvidenceSet(2 images, 4 MSEs, model='zoo/x')"
     assert part.skipped == found.skipped
-
-
-def same(a, b):
-    facts = ("name", "index", "target", "label", "confidence", "baseline_confidence", "grid", "mses", "questions")
-    facts += ("levels", "stopped", "truncated", "settings", "image_id")
-    for fact in facts:
-        assert getattr(a, fact) == getattr(b, fact)
-    assert torch.equal(a.regions, b.regions)
-    torch.testing.assert_close(a.ratios, b.ratios)
-    assert (a.picture is None) == (b.picture is None)
-    assert a.picture is None or torch.equal(a.picture, b.picture)
-    assert a.counts.counts == b.counts.counts
-
-
-def test_it_is_saved_and_comes_back(found, tmp_path):
-    path = found.save(tmp_path / "new folder" / "evidence.parquet")
-    back = EvidenceSet.load(path)
-    assert (back.model, back.family, back.skipped, back.counters) == ("zoo/x", "cnn", found.skipped, found.counters)
-    for a, b in zip(found, back, strict=True):
-        same(a, b)
-    assert back[0].graph().to_svg() == found[0].graph().to_svg()
-    table = pq.read_table(path)
-    assert table.select(found.to_arrow().column_names).equals(found.to_arrow())
-
-
-def test_large_grids_and_no_images_come_back(tmp_path):
-    large = EvidenceSet([one(0, side=9)], "m", "f")
-    same(large[0], EvidenceSet.load(large.save(tmp_path / "a.parquet"))[0])
-    assert len(EvidenceSet.load(EvidenceSet([], "m", "f").save(tmp_path / "b.parquet"))) == 0
-
-
-def test_a_baseline_without_a_name_comes_back_as_custom(tmp_path):
-    custom = EvidenceSet([one(0, settings=Settings(grid=3, baseline=torch.zeros(3, 2, 2)))], "m", "f")
-    back = EvidenceSet.load(custom.save(tmp_path / "a.parquet"))
-    assert back[0].settings == Settings(grid=3, baseline="custom")
-
-
-def test_other_files_are_refused(tmp_path):
-    pq.write_table(pa.table({"a": [1]}), tmp_path / "other.parquet")
-    with pytest.raises(OptionError, match=r"expected 'suffice\.evidence/1'"):
-        EvidenceSet.load(tmp_path / "other.parquet")
-    with pytest.raises(OptionError, match="no evidence at"):
-        EvidenceSet.load(tmp_path / "none.parquet")
 
 
 def test_tables(found, monkeypatch):

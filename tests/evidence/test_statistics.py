@@ -1,11 +1,15 @@
 """Tables and summaries against what can be worked out by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from suffice.evidence import EvidenceSet
-from suffice.evidence.statistics import evidence_table, summarize
+from suffice.evidence import MSE, EvidenceSet
+from suffice.evidence.statistics import summarize
+from suffice.evidence.table import evidence_table
 from suffice.testing import AnyOf, AtLeast
+from tests.evidence.made import make_evidence
 from tests.evidence.twins import search_oracle
 
 
@@ -55,3 +59,39 @@ def test_no_images():
     summary = summarize(evidence_table([]))
     assert summary.images == 0
     assert summary.explained_with == [0]
+
+
+def test_images_are_separated_by_what_ended_their_search():
+    """A mean over searches that ended and searches that were stopped hangs on where they were stopped."""
+    sets = {(0,): 0.9, (1, 2): 0.95, (3, 4, 5): 1.0}
+    several = [
+        make_evidence(sets, list(sets), 3, stopped="max_mses"),
+        make_evidence(sets, [(0,)], 3, stopped="beam empty"),
+        make_evidence(sets, [(1, 2)], 3, stopped="max_mses"),
+        make_evidence({}, [], 3, stopped="no confidence", confidence=0.0, baseline_confidence=0.0),
+    ]
+    summary = EvidenceSet(several, "model", "family").summary()
+    assert summary.stopped == {"beam empty": 1, "max_mses": 2, "no confidence": 1}
+    assert list(summary.by_reason) == list(summary.stopped)
+    stopped = summary.by_reason["max_mses"]
+    assert (stopped.images, stopped.statistics["mses"].mean) == (2, pytest.approx(2))
+    assert stopped.sizes == {1: 1, 2: 2, 3: 1}
+    assert summary.by_reason["beam empty"].statistics["mses"].mean == pytest.approx(1)
+    assert summary.by_reason["no confidence"].statistics["baseline_ratio"].images == 0
+
+
+def test_measures_that_models_can_be_compared_by():
+    made = make_evidence({(0,): 0.9, (1, 2): 0.95}, [(0,), (1, 2)], 3)
+    mses = (
+        MSE((0,), 0.9, True, asked=400, under={"jpeg": 0.95, "shift": 0.2}),
+        MSE((1, 2), 0.95, asked=1500, found="deletion", under={"jpeg": 0.91, "shift": 0.92}),
+    )
+    bare = make_evidence({(4,): 0.9}, [(4,)], 3)
+    summary = EvidenceSet([replace(made, mses=mses), bare], "model", "family").summary()
+    means = {name: statistic.mean for name, statistic in summary.statistics.items()}
+    assert means["coverage"] == pytest.approx((3 / 9 + 1 / 9) / 2)
+    assert means["certified_share"] == pytest.approx((1 / 2 + 0) / 2)
+    assert [means[f"within_{n}"] for n in (500, 1000, 2000)] == pytest.approx([1, 1, 1.5])
+    assert means["baseline_ratio"] == pytest.approx(0.01 / 0.8)
+    assert (means["stability"], summary.statistics["stability"].images) == (pytest.approx(3 / 4), 1)
+    assert summary.by_deletion == 1
