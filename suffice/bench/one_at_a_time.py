@@ -21,8 +21,8 @@ def search_one_at_a_time(ratio: Callable[[Cells], float], settings: Settings) ->
 
     Args:
         ratio: Ratio of a set of cells.
-        settings: Of which ``grid``, ``threshold``, ``beam_width``, ``passing``, ``max_mses``, ``max_size`` and
-            ``repeated_sets`` are heeded.
+        settings: Of which ``grid``, ``threshold``, ``beam_width``, ``passing``, ``max_mses``, ``max_size``,
+            ``minimal`` (``"subset"``: no set contains another) and ``repeated_sets`` are heeded.
 
     Returns:
         MSEs in order of discovery.
@@ -47,6 +47,8 @@ def search_one_at_a_time(ratio: Callable[[Cells], float], settings: Settings) ->
                 minimal = _prune(s, suffices)
                 if minimal not in found:
                     found.append(minimal)
+        if settings.minimal == "subset":
+            found = [s for s in found if not any(other < s for other in found)]
         beam = [s for r, s in scored if round(r, 6) < settings.threshold][: settings.width]
         enough = settings.max_mses is not None and len(found) > settings.max_mses
         if enough or not beam or level == settings.max_size:

@@ -8,6 +8,7 @@ from torch import Tensor
 from suffice.evidence.settings import Settings
 from suffice.perturb.regions import Grid
 from suffice.perturb.rows import Rows, lexsort, rank_in_group, starts, unique
+from suffice.vision.noise import normal_noise
 
 # Ratios that differ by less than this share of themselves count as equal.
 TIE = 1e-5
@@ -19,12 +20,14 @@ class Beam:
     Attributes:
         sets: The beam; columns ``slot`` and ``region``.
         order: With a seed map: the cells of each image, most salient first, [slots, cells].
+        seeds: With ``beam_noise``: the seed of each image, [slots].
     """
 
     def __init__(self, grid: Grid, settings: Settings, slots: int, device: torch.device) -> None:
         self.grid, self.settings = grid, settings
         self.sets = no_sets(grid, device)
         self.order = torch.zeros(slots, grid.cells, dtype=torch.long, device=device)
+        self.seeds = torch.zeros(slots, dtype=torch.long, device=device)
         self._asked = self.sets
 
     def begin(self, slots: Tensor) -> None:
@@ -32,12 +35,15 @@ class Beam:
         new = Rows(slot=slots, region=self.grid.empty(len(slots), slots.device))
         self.sets = Rows.cat([self.sets, new])
 
-    def questions(self, ready: Tensor) -> Rows:
-        """The candidates of the next level of the images that are ready, bool [slots]."""
+    def questions(self, ready: Tensor, exhaustive: Tensor) -> Rows:
+        """The candidates of the next level of the images that are ready, bool [slots].
+
+        Of those that are ``exhaustive``, bool [slots], every cell is a candidate.
+        """
         going, self.sets = self.sets.split(ready[self.sets.slot])
         parent, cell, child = self.grid.with_each(going.region)
         if self.settings.search == "sag":
-            chosen = self._salient(going)[parent, cell]
+            chosen = self._salient(going)[parent, cell] | exhaustive[going.slot][parent]
             parent, child = parent[chosen], child[chosen]
         candidates = Rows(slot=going.slot[parent], region=child)
         if not self.settings.repeated_sets:
@@ -45,21 +51,56 @@ class Beam:
         self._asked = candidates
         return candidates
 
-    def advance(self, ratio: Tensor, suffices: Tensor) -> Rows:
-        """Take the answers [K]: keep the best that do not suffice, hand out those that do, best first in each image."""
+    def leave_out(self, which: Tensor) -> Rows:
+        """Do not ask about some of the candidates, bool [K]; returns the others."""
+        self._asked = self._asked[~which]
+        return self._asked
+
+    def advance(self, ratio: Tensor, suffices: Tensor, exhaustive: Tensor) -> Rows:
+        """Take the answers [K]: keep the best that do not suffice, hand out those that do, best first in each image.
+
+        Of images that are ``exhaustive``, bool [slots], all sets are kept.
+        """
+        ratio = self._with_chance(ratio)
         order = best_first(self._asked.slot, ratio, self._asked.region)
-        scored, suffices = self._asked[order], suffices[order]
-        width = self.settings.width
+        scored, suffices = self._asked[order].but(ratio=ratio[order]), suffices[order]
+        width = torch.where(exhaustive[scored.slot], len(scored), self.settings.width)
         if self.settings.passing == "beam":
             within = rank_in_group(scored.slot) < width
-            kept, passing = within & ~suffices, within & suffices
+            kept, passing = scored[within & ~suffices], scored[within & suffices]
         else:
-            rest = (~suffices).nonzero().flatten()
-            kept = torch.zeros_like(suffices)
-            kept[rest[rank_in_group(scored.slot[rest]) < width]] = True
-            passing = suffices
-        self.sets = Rows.cat([self.sets, scored[kept]])
-        return scored[passing]
+            passing, rest = scored.split(suffices)
+            if self.settings.prefer_disjoint:
+                rest = self._disjoint_first(rest)
+            kept = rest[rank_in_group(rest.slot) < width[~suffices]]
+        self.sets = Rows.cat([self.sets, Rows(slot=kept.slot, region=kept.region)])
+        return Rows(slot=passing.slot, region=passing.region)
+
+    def _with_chance(self, ratio: Tensor) -> Tensor:
+        """Ratios as the beam ranks them: where asked for, with a little noise."""
+        if not self.settings.beam_noise:
+            return ratio
+        # By image and region alone, so that neither batches nor the other images matter.
+        draw = self.grid.as_words(self._asked.region).sum(dim=1) & (1 << 62) - 1
+        noise = normal_noise(self.seeds[self._asked.slot], draw, (1,))[:, 0]
+        return ratio * torch.exp(self.settings.beam_noise * noise)
+
+    def _disjoint_first(self, sets: Rows) -> Rows:
+        """Sets [K], best first in each image, so that each next one shares few cells with those before it.
+
+        It is the best by its ratio times the share of its cells that those before it do not have. As many are chosen as
+        the beam is wide; the others stay behind them.
+        """
+        bits, place = self.grid.to_bits(sets.region), torch.full_like(sets.slot, self.settings.width)
+        taken = torch.zeros(len(self.order), self.grid.cells, dtype=torch.bool, device=place.device)
+        for number in range(self.settings.width):
+            left = (place == self.settings.width).nonzero().flatten()
+            fresh = (bits[left] & ~taken[sets.slot[left]]).sum(dim=1) / bits[left].sum(dim=1)
+            rows = left[best_first(sets.slot[left], sets.ratio[left] * fresh, sets.region[left])]
+            first = rows[rank_in_group(sets.slot[rows]) == 0]
+            place[first] = number
+            taken[sets.slot[first]] |= bits[first]
+        return sets[lexsort(sets.slot, place)]
 
     def drop(self, gone: Tensor) -> None:
         """Forget the sets of images whose search is over, bool [slots]."""

@@ -22,9 +22,6 @@ class Answers(NamedTuple):
     suffices: Tensor  # [K] bool
     new: Tensor  # [K] bool: which of them the model was asked for
 
-    def __getitem__(self, rows: slice) -> Answers:  # type: ignore[override]
-        return Answers(*(column[rows] for column in (self.ratio, self.suffices, self.new)))
-
 
 class Criterion:
     """Asks a probe whether regions suffice, by some settings.
@@ -64,6 +61,7 @@ class Criterion:
         """Ask about regions [K] or [K, words] of the images in some slots [K]."""
         response = self.probe.respond(slot, region)
         ratio = self.ratio(slot, response.score)
+        assert response.new is not None  # of regions it is always known
         return Answers(ratio, self._enough(ratio, response.correct), response.new)
 
     def ratio(self, slot: Tensor, confidence: Tensor) -> Tensor:

@@ -62,26 +62,26 @@ class Pruner:
 
 
 class Certifier:
-    """Finds the proper subsets of single-minimal sets that suffice, so that what is left can be shown minimal.
+    """Evaluates the proper subsets of sets that suffice: what has none that suffices too is minimal for certain.
 
     Subsets are evaluated small ones first; one that suffices is not enlarged, because what contains it is not minimal.
+    So the subsets that are handed out, unless they contain another one of them, are certain as well.
 
     Attributes:
         subsets: Those being enlarged; columns ``slot``, ``region`` and ``root``, the set they are below.
         budget: Most subsets to evaluate for one image.
-        exhausted: Whether the budget of an image is spent, bool [slots].
     """
 
     def __init__(self, grid: Grid, budget: int, slots: int, device: torch.device) -> None:
         self.grid, self.budget = grid, budget
         self._sufficient = no_sets(grid, device)
         self.subsets = self._sufficient.but(root=grid.empty(0, device))
+        self._cut = self._sufficient
         self.spent = torch.zeros(slots, dtype=torch.long, device=device)
-        self.exhausted = torch.zeros(slots, dtype=torch.bool, device=device)
 
     def begin(self, slot: Tensor, root: Tensor) -> None:
-        """Start below single-minimal sets."""
-        self.spent[slot], self.exhausted[slot] = 0, False
+        """Start below sets that suffice."""
+        self.spent[slot] = 0
         new = Rows(slot=slot, region=self.grid.empty(len(slot), slot.device), root=root)
         self.subsets = Rows.cat([self.subsets, new])
 
@@ -101,9 +101,9 @@ class Certifier:
         rows, same = unique(subsets.slot, subsets.region)
         asked = subsets.slot[rows]
         affordable = rank_in_group(asked) < self.budget - self.spent[asked]
-        self.exhausted[asked[~affordable]] = True
         self.spent += torch.bincount(asked[affordable], minlength=len(self.spent))
-        self.subsets = subsets[affordable[same]]
+        self.subsets, beyond_budget = subsets.split(affordable[same])
+        self._cut = Rows.cat([self._cut, Rows(slot=beyond_budget.slot, region=beyond_budget.root)])
         return self.subsets
 
     def advance(self, suffices: Tensor) -> None:
@@ -111,15 +111,41 @@ class Certifier:
         sufficient, self.subsets = self.subsets.split(suffices)
         self._sufficient = Rows.cat([self._sufficient, Rows(slot=sufficient.slot, region=sufficient.region)])
 
-    def collect(self, slot: int) -> Tensor:
-        """Hand out the sufficient proper subsets found for one image."""
-        mine, self._sufficient = self._sufficient.split(self._sufficient.slot == slot)
-        return mine.region
+    def collect(self, gone: Tensor) -> tuple[Rows, Rows]:
+        """Hand out, for some images, bool [slots]: the subsets that suffice; and the sets that the budget cut off."""
+        mine, self._sufficient = self._sufficient.split(gone[self._sufficient.slot])
+        cut, self._cut = self._cut.split(gone[self._cut.slot])
+        return mine, cut
 
 
-def inclusion_minimal(grid: Grid, regions: Tensor) -> Tensor:
-    """Which of some distinct regions [K] contain no other one of them, bool [K]."""
-    words = grid.as_words(regions)
-    contains = ((words[None, :] & ~words[:, None]) == 0).all(dim=2)  # [k, j]: region j lies within region k
-    contains.fill_diagonal_(False)
-    return ~contains.any(dim=1)
+def contains_any(grid: Grid, outer: Rows, inner: Rows, most: int = 1 << 22) -> Tensor:
+    """Which rows of ``outer`` contain a row of ``inner`` of the same slot, other than themselves; bool [K].
+
+    Both have columns ``slot`` and ``region``; no more than about ``most`` pairs are compared at once.
+    """
+    inner = inner.sorted_by("slot")
+    slots = int(torch.cat([outer.slot, inner.slot, outer.slot.new_zeros(1)]).max()) + 1
+    counts = torch.bincount(inner.slot, minlength=slots)
+    begins = counts.cumsum(0) - counts
+    pairs = counts[outer.slot]
+    block = (pairs.cumsum(0) - 1).clamp(min=0) // most
+    found = torch.zeros(len(outer), dtype=torch.bool, device=outer.slot.device)
+    words, within = grid.as_words(outer.region), grid.as_words(inner.region)
+    lengths = block.unique_consecutive(return_counts=True)[1].tolist()
+    for rows in torch.arange(len(outer), device=block.device).split(lengths):
+        number = pairs[rows]
+        row = torch.repeat_interleave(rows, number)
+        step = torch.arange(len(row), device=row.device) - torch.repeat_interleave(number.cumsum(0) - number, number)
+        other = begins[outer.slot[row]] + step
+        lies_within = ((within[other] & ~words[row]) == 0).all(dim=1) & (within[other] != words[row]).any(dim=1)
+        found[row[lies_within]] = True
+    return found
+
+
+def is_among(rows: Rows, others: Rows) -> Tensor:
+    """Which rows are equal to one of the others in ``slot`` and ``region``, bool [K]."""
+    both = Rows.cat([Rows(slot=part.slot, region=part.region) for part in (rows, others)])
+    first, same = unique(both.slot, both.region)
+    there = torch.zeros(len(first), dtype=torch.bool, device=rows.slot.device)
+    there[same[len(rows) :]] = True
+    return there[same[: len(rows)]]

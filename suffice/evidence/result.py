@@ -16,7 +16,9 @@ from suffice.evidence.diversity import largest_diverse_family
 from suffice.evidence.graph import build_graph
 from suffice.evidence.set_drawing import to_html
 from suffice.evidence.settings import Settings
-from suffice.evidence.statistics import Summary, evidence_table, summarize
+from suffice.evidence.statistics import Summary, summarize
+from suffice.evidence.subexplanations import subexplanation_table
+from suffice.evidence.table import evidence_table
 from suffice.perturb.probe import Counters
 from suffice.perturb.regions import Grid
 from suffice.results import to_pandas
@@ -26,7 +28,14 @@ if TYPE_CHECKING:
     import pyarrow
 
 Stopped = Literal[
-    "beam empty", "max_mses", "max_size", "max_questions", "nothing needed", "no confidence", "not a number"
+    "beam empty",
+    "max_mses",
+    "max_size",
+    "max_questions",
+    "nothing needed",
+    "no confidence",
+    "not a number",
+    "whole fails",
 ]
 Way = Literal["beam", "deletion"]
 
@@ -75,12 +84,13 @@ class Evidence:
         regions: All regions evaluated below the MSEs, the MSEs among them, [M] or [M, words] int64.
         ratios: Their ratios, [M] float32.
         baseline_confidence: Confidence on the baseline alone.
-        questions: Distinct masked images that the model was asked about, for the search and for what lies below.
+        questions: Distinct masked images that the model was asked about, for the search and for what lies below; those
+            asked once more in fp32 are counted in ``spent``.
         levels: Largest number of cells that the search went to.
         stopped: What ended the search.
         truncated: Whether the budget ended the evaluation below the MSEs early; counts are lower bounds then.
-        spent: Questions by what asked them: ``"levels"``, ``"pruning"``, ``"deletion"``, ``"certifying"``,
-            ``"below"``; and ``"confirming"``, those asked once more in fp32 after a search in another precision.
+        spent: Questions by what asked them: ``"levels"``, ``"pruning"``, ``"deletion"``, ``"mending"``,
+            ``"certifying"``, ``"below"``; and ``"confirming"``, those asked once more in fp32.
         mended: MSEs of a search in another precision that were none in fp32, and were mended.
         contrastive: With ``contrastive=True``: sets that are enough alone, and without which the rest is not.
         necessary: With ``necessary=True``: smallest sets without which the rest of the image is not enough.
@@ -139,6 +149,10 @@ class Evidence:
     def why(self) -> str:
         """What ended the search, in a sentence."""
         chosen, found = self.settings, f"{len(self.mses)} found"
+        limit = f"a ratio {'>' if chosen.strict else '≥'} {chosen.threshold:g}"
+        kept = {"ratio": limit, "top-1": f"{self.label} as the top class", "both": f"{self.label} and {limit}"}[
+            chosen.keeps
+        ]
         by_deletion = ", then by deletion from the whole image" if any(m.found == "deletion" for m in self.mses) else ""
         return {
             "beam empty": f"{found}: nothing was left to enlarge{by_deletion}.",
@@ -148,6 +162,7 @@ class Evidence:
             "nothing needed": f"The baseline alone already keeps {self.baseline_ratio:.0%} of the confidence.",
             "no confidence": f"No evidence: the model's confidence in {self.label} is {self.confidence:.2g}, and ratios"
             f" to less than min_confidence={chosen.min_confidence} mean nothing.",
+            "whole fails": f"No evidence: the whole image itself does not keep {kept}.",
             "not a number": "No evidence: the model returns NaN or infinity for the whole image.",
         }[self.stopped]
 
@@ -202,7 +217,16 @@ class Evidence:
 
 
 class EvidenceSet(Sequence[Evidence]):
-    """Evidence of many images by one model, the images that could not be read, and what the probe did."""
+    """Evidence of many images by one model, the images that could not be read, and what the probe did.
+
+    Attributes:
+        model: Name of the model.
+        family: Its family.
+        skipped: Images that could not be read.
+        counters: What the runner did.
+        about: All that has to be known to find the same again: hash of the weights, preprocessing, settings, precision,
+            versions; see :func:`suffice.evidence.provenance.provenance`. Empty for sets made by hand.
+    """
 
     def __init__(
         self,
@@ -211,9 +235,11 @@ class EvidenceSet(Sequence[Evidence]):
         family: str,
         skipped: Sequence[Skip] = (),
         counters: Counters | None = None,
+        about: Mapping[str, Any] | None = None,
     ) -> None:
         self._evidence, self.skipped = tuple(evidence), tuple(skipped)
         self.model, self.family, self.counters = model, family, counters or Counters()
+        self.about = dict(about or {})
 
     @overload
     def __getitem__(self, index: int) -> Evidence: ...
@@ -221,7 +247,7 @@ class EvidenceSet(Sequence[Evidence]):
     def __getitem__(self, index: slice) -> EvidenceSet: ...
     def __getitem__(self, index: int | slice) -> Evidence | EvidenceSet:
         if isinstance(index, slice):
-            return EvidenceSet(self._evidence[index], self.model, self.family, self.skipped, self.counters)
+            return EvidenceSet(self._evidence[index], self.model, self.family, self.skipped, self.counters, self.about)
         return self._evidence[index]
 
     def __len__(self) -> int:
@@ -232,26 +258,38 @@ class EvidenceSet(Sequence[Evidence]):
         return f"EvidenceSet({len(self)} images, {mses} MSEs, model={self.model!r})"
 
     def to_arrow(self) -> pyarrow.Table:
-        """One row an image; see :func:`suffice.evidence.statistics.evidence_table`."""
+        """One row an image; see :func:`suffice.evidence.table.evidence_table`."""
         return evidence_table(self)
 
     def to_pandas(self) -> Any:
         """The table of :meth:`to_arrow` as a data frame; needs pandas."""
         return to_pandas(self.to_arrow())
 
+    def subexplanations(self) -> pyarrow.Table:
+        """One row for each region evaluated in or below an MSE.
+
+        See :func:`suffice.evidence.subexplanations.subexplanation_table`.
+        """
+        return subexplanation_table(self)
+
     def summary(self) -> Summary:
         """Means, medians and standard errors over the images; see :func:`suffice.evidence.statistics.summarize`."""
         return summarize(self.to_arrow())
 
-    def save(self, path: str | Path) -> Path:
-        """Write everything to one Parquet file: the table of :meth:`to_arrow`, regions, settings and pictures."""
+    def save(self, path: str | Path, *, regions: bool = True) -> Path:
+        """Write everything to one Parquet file; see :func:`suffice.evidence.storage.save_evidence`.
+
+        Args:
+            path: The file.
+            regions: Also the regions below the MSEs, most of the file; without them, graphs show MSEs only.
+        """
         from suffice.evidence.storage import save_evidence
 
-        return save_evidence(self, path)
+        return save_evidence(self, path, regions=regions)
 
     @classmethod
     def load(cls, path: str | Path) -> EvidenceSet:
-        """Read what :meth:`save` wrote."""
+        """Read what :meth:`save` wrote, or the folder of ``suffice evidence --out``."""
         from suffice.evidence.storage import load_evidence
 
         return load_evidence(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import comb
 from typing import Annotated, Any, Literal
 
 from suffice.errors import OptionError
@@ -17,6 +18,7 @@ Keeps = Literal["ratio", "top-1", "both"]
 Confirm = Literal["doubtful", "all", "none"]
 Ratio = Annotated[float, Range(0, 1, above=True)]
 Limit = Annotated[int, Range(0)]
+MOST_SETS = 300_000  # that an exhaustive search of an image may ask about: 4 of 49 cells
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,14 @@ class Settings:
 
     def __post_init__(self) -> None:
         check_fields(self)
+        sets = sum(comb(self.grid**2, size) for size in range(self.exhaustive + 1))
+        if sets > MOST_SETS:
+            raise OptionError(
+                f"exhaustive={self.exhaustive} means {sets:,} questions an image on a {self.grid}×{self.grid} grid; "
+                f"at most {MOST_SETS:,} are asked."
+            )
+        if self.max_size is not None and self.exhaustive > self.max_size:
+            raise OptionError(f"exhaustive={self.exhaustive} is more than max_size={self.max_size}.")
 
     @property
     def width(self) -> int:

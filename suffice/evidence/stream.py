@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, replace
 from itertools import islice
+from math import comb
 from typing import Any, Literal
 
 import torch
@@ -34,9 +35,11 @@ from suffice.perturb.masks import Cells
 from suffice.perturb.runner import Precision
 from suffice.vision import Classifier, Images, open_images
 from suffice.vision.classifier import Targets, targets_of
+from suffice.vision.identity import image_seed
 from suffice.vision.stream import OnError, Skip, stream
 
 Progress = Callable[[int, int], None]
+AT_ONCE = 1_000_000  # sets that exhaustive searches hold at once
 
 
 def find_evidence(
@@ -110,7 +113,7 @@ def find_evidence(
             ``"beam"``, the ``beam_width`` best.
         exhaustive: Up to this many cells every set is evaluated: all MSEs so small are found, for sure. Costs as many
             questions as there are sets: 1,225 up to 2 of 49 cells, 19,649 up to 3.
-        prefer_disjoint: Rank sets that share cells with the MSEs found so far lower in the beam.
+        prefer_disjoint: Fill the beam with sets that share few cells with each other, so that different MSEs are found.
         beam_noise: Random factor by which the beam ranks ratios (standard deviation of its logarithm), drawn by
             ``seed``: another search of the same image, to see what the first one missed.
         deletion_orders: Where the beam ends without an MSE, take cells out of the whole image in this many orders;
@@ -210,12 +213,16 @@ class EvidenceStream:
         targets_of(targets, (), len(self.images))  # a wrong number of them is said at once
         # Half a slot for each input of a batch keeps it full: most rounds ask more than that of each image.
         auto = max(8, self.runner.batch_size // 2)
+        if self.settings.exhaustive:
+            auto = min(auto, max(1, AT_ONCE // comb(self.settings.grid**2, self.settings.exhaustive)))
         self.slots = min(auto if images_at_once == "auto" else images_at_once, len(self.images))
         self.on_progress = on_progress
         self._decoded = stream(self.images, net.geometry, batch_size=8, on_error=on_error)
         self._before = replace(self.runner.counters)
         # With settings of its own, by which seed maps depend on neither precision nor batch size of the search.
         self._seed_runner: Runner | None = None
+        confirms = self.settings.confirm != "none" and not self.runner.exact
+        self.exact_runner = Runner(net, precision="ieee") if confirms else self.runner
 
     @property
     def counters(self) -> Counters:
@@ -235,19 +242,12 @@ class EvidenceStream:
         index, pixels = _take(feed, self.slots)
         if not len(pixels):
             return
-        chosen = self.settings
-        probe = Probe(
-            self.net,
-            pixels,
-            self._targets(index),
-            baseline=chosen.baseline,
-            grid=chosen.grid,
-            cells=chosen.cells,
-            seed=chosen.seed,
-            runner=self.runner,
-            ids=_Ids(self.images, index),
-        )
-        searcher = Searcher(probe, chosen)
+        exact = self._probe(self.exact_runner, pixels, index, self._targets(index))
+        # Targets are what the exact model predicts.
+        probe = exact
+        if self.exact_runner is not self.runner:
+            probe = self._probe(self.runner, pixels, index, exact.targets)
+        searcher = Searcher(probe, self.settings, None if probe is exact else exact)
         image_of = torch.full((len(probe),), -1)
         pictures: dict[int, Tensor] = {}
         slots = torch.arange(len(probe))
@@ -255,7 +255,8 @@ class EvidenceStream:
             if len(pixels):
                 image_of[slots] = index
                 pictures |= {slot: p.clone() for slot, p in zip(slots.tolist(), small_picture(pixels), strict=True)}
-                searcher.admit(slots, self._saliency(pixels, probe.targets[slots.to(probe.device)], index))
+                saliency = self._saliency(pixels, probe.targets[slots.to(probe.device)], index)
+                searcher.admit(slots, saliency, self._seeds(index))
             if not searcher.active:
                 return
             for slot, found in searcher.round().items():
@@ -269,7 +270,10 @@ class EvidenceStream:
                 index, pixels = _take(feed, len(free))
                 slots = free[: len(pixels)].cpu()
                 if len(pixels):
-                    probe.exchange(slots, pixels, self._targets(index), ids=_Ids(self.images, index))
+                    ids = _Ids(self.images, index)
+                    exact.exchange(slots, pixels, self._targets(index), ids=ids)
+                    if probe is not exact:
+                        probe.exchange(slots, pixels, exact.targets[slots.to(exact.device)], ids=ids)
 
     def evidence_of(
         self, found: dict[str, Any], probe: Probe, slot: int, index: int, picture: Tensor | None = None
@@ -282,7 +286,6 @@ class EvidenceStream:
             index=index,
             target=target,
             label=self.net.labels[target] if self.net.labels else str(target),
-            confidence=float(probe.whole[slot]),
             grid=probe.grid,
             settings=self.settings,
             picture=picture,
@@ -296,6 +299,26 @@ class EvidenceStream:
         if self._seed_runner is None:
             self._seed_runner = Runner(self.net, counters=self.runner.counters)
         return seed_map(self._seed_runner, pixels, targets, self.settings, _Ids(self.images, index))
+
+    def _seeds(self, index: Tensor) -> Tensor | None:
+        """Seeds of images, where the search wants them."""
+        if not self.settings.beam_noise:
+            return None
+        return torch.tensor([image_seed(self.settings.seed, self.images[i].id) for i in index.tolist()])
+
+    def _probe(self, runner: Runner, pixels: Tensor, index: Tensor, targets: Targets) -> Probe:
+        chosen = self.settings
+        return Probe(
+            self.net,
+            pixels,
+            targets,
+            baseline=chosen.baseline,
+            grid=chosen.grid,
+            cells=chosen.cells,
+            seed=chosen.seed,
+            runner=runner,
+            ids=_Ids(self.images, index),
+        )
 
     def _targets(self, index: Tensor) -> Targets:
         return targets_of(self.targets, index.tolist(), len(self.images))

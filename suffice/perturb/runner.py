@@ -32,7 +32,7 @@ T = TypeVar("T")
 Precision = Literal["fp32", "ieee", "tf32", "bf16", "fp16"]
 Work = Literal["scores", "inside", "gradients", "gradients inside", "relevance"]
 
-DTYPES = {"fp32": torch.float32, "ieee": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+DTYPES = {**dict.fromkeys(("fp32", "ieee", "tf32"), torch.float32), "bf16": torch.bfloat16, "fp16": torch.float16}
 AUTO_BATCH = {"cuda": 512, "cpu": 32}
 # Forwards with gradients keep their activations, so fewer fit than without.
 AUTO_GRADIENT_BATCH = {"cuda": 128, "cpu": 16}
@@ -191,10 +191,10 @@ class Runner:
     @property
     def exact(self) -> bool:
         """Whether nothing is rounded to less than fp32."""
-        if self.dtype not in (torch.float32, torch.float64):
-            return False
-        settled = torch.get_float32_matmul_precision() == "highest" and not torch.backends.cudnn.allow_tf32
-        return self.precision == "ieee" or self.device.type == "cpu" or (self.precision == "fp32" and settled)
+        if self.precision != "fp32" or self.dtype not in (torch.float32, torch.float64):
+            return self.precision == "ieee"
+        convolutions_round = self.device.type == "cuda" and torch.backends.cudnn.allow_tf32
+        return torch.get_float32_matmul_precision() == "highest" and not convolutions_round
 
     @contextmanager
     def arithmetic(self) -> Iterator[None]:

@@ -8,6 +8,8 @@ from suffice.evidence.beam import Beam
 from suffice.perturb import Grid
 from suffice.testing import WeightedSum
 
+NONE = torch.tensor([False])  # no image is searched exhaustively
+
 
 def beam_with_order(order, **changes):
     settings = Settings(grid=3, search="sag", **changes)
@@ -19,10 +21,10 @@ def beam_with_order(order, **changes):
 
 def test_only_the_most_salient_cells_are_candidates():
     beam = beam_with_order([8, 0, 4, 1, 2, 3, 5, 6, 7], candidates=3)
-    regions = beam.questions(torch.tensor([True])).region
+    regions = beam.questions(torch.tensor([True]), NONE).region
     assert Grid(3).to_cells(regions) == [(0,), (4,), (8,)]
-    beam.advance(torch.tensor([0.1, 0.2, 0.3]), torch.zeros(3, dtype=torch.bool))
-    regions = beam.questions(torch.tensor([True])).region
+    beam.advance(torch.tensor([0.1, 0.2, 0.3]), torch.zeros(3, dtype=torch.bool), NONE)
+    regions = beam.questions(torch.tensor([True]), NONE).region
     # From each of {0}, {4}, {8}: the three most salient cells that it does not have, each set once.
     assert Grid(3).to_cells(regions) == [(0, 1), (0, 4), (1, 4), (0, 8), (1, 8), (4, 8)]
 
@@ -30,16 +32,16 @@ def test_only_the_most_salient_cells_are_candidates():
 @pytest.mark.parametrize(("extra", "size"), [(False, 2), (True, 3)])
 def test_beam_width_is_exact_unless_the_defect_is_on(extra, size):
     beam = beam_with_order(range(9), candidates=9, beam_width=2, beam_off_by_one=extra)
-    beam.questions(torch.tensor([True]))
-    beam.advance(torch.rand(9), torch.zeros(9, dtype=torch.bool))
+    beam.questions(torch.tensor([True]), NONE)
+    beam.advance(torch.rand(9), torch.zeros(9, dtype=torch.bool), NONE)
     assert len(beam.sets) == size
 
 
 def test_repeated_sets_fill_the_beam_when_the_defect_is_on():
     beam = beam_with_order(range(9), candidates=9, repeated_sets=True)
-    beam.questions(torch.tensor([True]))
-    beam.advance(torch.arange(9.0) / 100, torch.zeros(9, dtype=torch.bool))
-    regions = beam.questions(torch.tensor([True])).region
+    beam.questions(torch.tensor([True]), NONE)
+    beam.advance(torch.arange(9.0) / 100, torch.zeros(9, dtype=torch.bool), NONE)
+    regions = beam.questions(torch.tensor([True]), NONE).region
     assert len(regions) == 5 * 8
     assert len(regions.unique()) < len(regions)
 

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from suffice.bench.one_at_a_time import search_one_at_a_time
+from suffice.errors import OptionError
 from suffice.evidence import Settings, find_evidence
 from suffice.testing import AnyOf, AtLeast, ExactlyOdd, Formula, Unless, WeightedSum, minimal_sufficient_sets
 from suffice.vision import Classifier
@@ -37,13 +38,19 @@ def test_any_formula_subset_minimal(seeds):
 
 
 @settings(max_examples=4, deadline=None)
-@given(SEEDS, st.sampled_from([1, 2, 5, WIDE]), st.sampled_from(["all", "beam"]), st.sampled_from([None, 0, 2]))
-def test_any_formula_equals_the_literal_twin(seeds, width, passing, max_mses):
+@given(
+    SEEDS,
+    st.sampled_from([1, 2, 5, WIDE]),
+    st.sampled_from(["all", "beam"]),
+    st.sampled_from([None, 0, 2]),
+    st.sampled_from(["single", "subset"]),
+)
+def test_any_formula_equals_the_literal_twin(seeds, width, passing, max_mses, minimal):
     oracles = [formula(seed) for seed in seeds]
-    found = search_bank(oracles, beam_width=width, passing=passing, max_mses=max_mses)
+    chosen = {"beam_width": width, "passing": passing, "max_mses": max_mses, "minimal": minimal}
+    found = search_bank(oracles, **chosen, certify=0, deletion_orders=0)
     for oracle, evidence in zip(oracles, found, strict=True):
-        literally = Settings(grid=3, beam_width=width, passing=passing, max_mses=max_mses)
-        twin = search_one_at_a_time(strength_of(oracle), literally)
+        twin = search_one_at_a_time(strength_of(oracle), Settings(grid=3, **chosen))
         assert [frozenset(m.cells) for m in evidence.mses] == twin
         single = minimal_sufficient_sets(oracle, minimal="single")
         assert set(found_sets(evidence)) <= set(single)
@@ -109,7 +116,8 @@ def test_a_constant_model_needs_nothing():
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_a_model_that_returns_nan_ends_at_once(value):
     evidence = find_evidence(constant(value), torch.rand(2, 3, 14, 14))
-    assert [e.stopped for e in evidence] == ["no confidence"] * 2
+    assert [e.stopped for e in evidence] == ["not a number"] * 2
+    assert "NaN" in evidence[0].why
     assert evidence[0].mses == ()
     assert evidence[0].formula() == "⊥"
 
@@ -154,7 +162,7 @@ def test_what_stopped_the_search_is_recorded():
     oracle = AnyOf([(0, 1), (2, 3), (4, 5), (6, 7)], grid=3)
     assert search_oracle(oracle, beam_width=100, max_mses=1).stopped == "max_mses"
     assert search_oracle(oracle, beam_width=100, max_size=1).stopped == "max_size"
-    assert search_oracle(oracle, beam_width=100, max_size=1).mses == ()
+    assert search_oracle(oracle, beam_width=100, max_size=1, deletion_orders=0).mses == ()
     assert search_oracle(oracle, beam_width=100).stopped == "beam empty"
     limited = search_oracle(oracle, beam_width=5, max_questions=30)
     assert limited.stopped == "max_questions"
@@ -167,9 +175,157 @@ def test_strictness():
     assert not search_oracle(oracle, threshold=1.0, strict=True).mses
 
 
-def test_the_budget_of_certifying_is_flagged():
-    oracle = AnyOf([tuple(range(8))], grid=3)
-    assert all(m.certified for m in search_oracle(oracle, minimal="subset").mses)
-    short = search_oracle(oracle, minimal="subset", subset_budget=50)
-    assert [m.cells for m in short.mses] == [tuple(range(8))]
-    assert not short.mses[0].certified
+def test_what_is_certified_and_what_is_not():
+    oracle = AnyOf([tuple(range(8)), (0, 8)], grid=3)
+    small, large = sorted(search_oracle(oracle, beam_width=WIDE).mses, key=len)
+    assert (small.certified, large.certified) == (True, False)
+    assert (small.minimality, large.minimality) == ("no proper subset suffices", "no single cell can go")
+    assert all(m.certified for m in search_oracle(oracle, beam_width=WIDE, certify=None).mses)
+    short = search_oracle(oracle, beam_width=WIDE, certify=None, subset_budget=50)
+    assert [m.certified for m in sorted(short.mses, key=len)] == [True, False]
+    assert not any(m.certified for m in search_oracle(oracle, beam_width=WIDE, certify=0).mses)
+    assert not any(m.certified for m in search_oracle(oracle, beam_width=WIDE, minimal="single").mses)
+
+
+@settings(max_examples=4, deadline=None)
+@given(SEEDS, st.sampled_from([1, 5]), st.sampled_from([3, 6, None]))
+def test_explanations_form_an_antichain_and_certificates_are_true(seeds, width, certify):
+    oracles = [formula(seed) for seed in seeds]
+    for oracle, evidence in zip(oracles, search_bank(oracles, beam_width=width, certify=certify), strict=True):
+        sets = [set(m.cells) for m in evidence.mses]
+        assert not any(a < b for a in sets for b in sets)
+        truth = minimal_sufficient_sets(oracle)
+        single = minimal_sufficient_sets(oracle, minimal="single")
+        assert all(m.cells in (truth if m.certified else single) for m in evidence.mses)
+        small = [m for m in evidence.mses if certify is None or len(m) <= certify]
+        assert all(m.certified for m in small)
+
+
+@settings(max_examples=4, deadline=None)
+@given(SEEDS, st.sampled_from([1, 2, 3, 4]), st.sampled_from(["paper", "sag"]))
+def test_an_exhaustive_search_finds_every_small_explanation(seeds, size, search):
+    oracles = [formula(seed) for seed in seeds]
+    options = {"beam_width": 1, "max_mses": 0, "candidates": 1} if search == "paper" else {"beam_width": 2}
+    found = search_bank(oracles, exhaustive=size, **options)
+    for oracle, evidence in zip(oracles, found, strict=True):
+        small = [cells for cells in minimal_sufficient_sets(oracle) if len(cells) <= size]
+        assert [cells for cells in found_sets(evidence) if len(cells) <= size] == small
+
+
+def test_too_many_sets_for_an_exhaustive_search_are_said():
+    assert Settings(exhaustive=4).exhaustive == 4
+    with pytest.raises(OptionError, match=r"exhaustive=5 means 2,138,\d+ questions an image on a 7×7 grid"):
+        Settings(exhaustive=5)
+    with pytest.raises(OptionError, match="more than max_size=2"):
+        Settings(exhaustive=3, max_size=2)
+
+
+@settings(max_examples=4, deadline=None)
+@given(SEEDS)
+def test_where_the_beam_ends_empty_deletion_finds_an_explanation(seeds):
+    oracles = [formula(seed) for seed in seeds]
+    for oracle, evidence in zip(oracles, search_bank(oracles, max_size=1, beam_width=1), strict=True):
+        assert evidence.mses
+        ways = {m.found for m in evidence.mses}
+        assert ways == ({"beam"} if min(map(len, minimal_sufficient_sets(oracle))) <= 1 else {"deletion"})
+        assert set(found_sets(evidence)) <= set(minimal_sufficient_sets(oracle, minimal="single"))
+    some = next(e for e in search_bank(oracles, max_size=1) if e.mses[0].found == "deletion")
+    assert "by deletion from the whole image" in some.why
+    assert some.spent["deletion"] > 0
+
+
+def test_deletion_leaps_over_what_is_not_needed():
+    oracle = AnyOf([(3, 10, 17, 24, 31, 38, 45, 46, 47, 48)], grid=7)
+    evidence = search_oracle(oracle, max_size=2, expanded_mses=0, certify=0)
+    assert found_sets(evidence) == [(3, 10, 17, 24, 31, 38, 45, 46, 47, 48)]
+    one_cell_at_a_time = 49 * 4
+    assert evidence.spent["deletion"] < 2 * one_cell_at_a_time
+    assert evidence.spent["deletion"] < 49 * 48 / 2  # plain greedy deletion, once
+
+
+class ThreeClasses(torch.nn.Module):
+    """On a 2×2 grid: class 1 by cell 0, and a little by cell 1; class 2 by cell 3."""
+
+    def forward(self, x):
+        cells = x.mean(dim=1).view(len(x), 2, 7, 2, 7).mean(dim=(2, 4)).flatten(1)
+        return torch.stack([torch.zeros(len(x)), 2.6 * cells[:, 0] + 0.4 * cells[:, 1], 2.5 * cells[:, 3]], dim=1)
+
+
+@pytest.mark.parametrize(
+    ("target", "keeps", "sets"),
+    [
+        (1, "ratio", [(0,)]),
+        (1, "top-1", [(0,), (1,)]),  # cell 1 alone wins, with 0.71 of the confidence
+        (1, "both", [(0,)]),
+        (2, "top-1", None),  # the whole image is of class 1
+    ],
+)
+def test_what_a_set_must_keep(target, keeps, sets):
+    net = Classifier(ThreeClasses(), size=14, mean=(0,) * 3, std=(1,) * 3)
+    options = {"grid": 2, "baseline": "black", "max_mses": None, "keeps": keeps}
+    evidence = find_evidence(net, torch.ones(1, 3, 14, 14), targets=target, **options)[0]
+    assert found_sets(evidence) == (sets or [])
+    assert evidence.stopped == ("whole fails" if sets is None else "beam empty")
+    if sets is None:
+        assert evidence.why == "No evidence: the whole image itself does not keep 2 as the top class."
+
+
+def test_ratios_above_the_baseline():
+    # The whole image has 0.731, three of its cells 0.622, the baseline 0.269: ratios of 0.851, or 0.765 above it.
+    oracle = WeightedSum({0: 1.0, 1: 1.0, 2: 1.0, 3: 1.0}, 2.0, 2, link="smooth", sharpness=0.5)
+    plain, above = (search_oracle(oracle, threshold=0.8, above_baseline=choice) for choice in (False, True))
+    assert [m.cells for m in plain.mses] == [(0, 1, 2), (0, 1, 3), (0, 2, 3), (1, 2, 3)]
+    assert [m.cells for m in above.mses] == [(0, 1, 2, 3)]
+    assert plain.baseline_ratio == pytest.approx(0.2689 / 0.7311, abs=1e-3)
+    assert plain.mses[0].ratio == pytest.approx(0.8514, abs=1e-3)
+    assert plain.mses[0].margin == pytest.approx(0.0514, abs=1e-3)
+    lower = search_oracle(oracle, threshold=0.75, above_baseline=True)
+    assert lower.mses[0].ratio == pytest.approx(0.7650, abs=1e-3)
+    # A class that the baseline says as well as the image needs nothing above it.
+    assert find_evidence(oracle.classifier(4), oracle.image(4), targets=0, grid=2, baseline="black", above_baseline=True)[0].stopped == "nothing needed"  # fmt: skip  # noqa: E501
+
+
+def test_a_class_with_next_to_no_confidence_has_no_evidence():
+    oracle = AnyOf([(3,)], grid=2)
+    options = {"targets": 0, "grid": 2, "baseline": "black"}  # class 0 has a confidence of 0.02
+    assert find_evidence(oracle.classifier(4), oracle.image(4), **options)[0].stopped == "nothing needed"
+    none = find_evidence(oracle.classifier(4), oracle.image(4), **options, min_confidence=0.1)[0]
+    assert none.stopped == "no confidence"
+    assert none.mses == ()
+    assert none.why.startswith("No evidence: the model's confidence in no is 0.02, and ratios to less than")
+
+
+def test_questions_are_counted_by_what_asked_them():
+    oracle = AnyOf([(0, 1), (2, 3), (4, 5), (6, 7)], grid=3)
+    evidence = search_oracle(oracle, beam_width=100)
+    baseline_alone = 1
+    assert sum(evidence.spent.values()) + baseline_alone == evidence.questions
+    asked = [m.asked for m in evidence.mses]
+    assert all(0 < number <= evidence.questions for number in asked)
+    assert evidence.found_within(max(asked)) == 4
+    assert evidence.found_within(min(asked) - 1) == 0
+    assert evidence.coverage == pytest.approx(8 / 9)
+
+
+def graded_oracles():
+    random = torch.Generator().manual_seed(0)
+    weights = [dict(enumerate((3 * torch.rand(49, generator=random)).tolist())) for _ in range(6)]
+    return [WeightedSum(some, 5.0, 7, link="smooth", sharpness=0.8) for some in weights]
+
+
+def test_other_seeds_of_a_noisy_beam_find_other_explanations():
+    oracle, options = graded_oracles()[0], {"beam_width": 2, "max_mses": 5, "expanded_mses": 0}
+    found = [
+        {m.cells for m in search_oracle(oracle, **options, beam_noise=noise, seed=seed).mses}
+        for noise, seed in ((0.3, 0), (0.3, 0), (0.3, 1), (0.0, 0), (0.0, 1))
+    ]
+    assert found[0] == found[1] != found[2]
+    assert found[3] == found[4]
+
+
+def test_disjoint_explanations_can_be_preferred():
+    def disjoint(preferred):
+        options = {"beam_width": 3, "prefer_disjoint": preferred, "max_mses": 10, "expanded_mses": 0, "certify": 0}
+        return [len(search_oracle(oracle, **options).diverse(0)) for oracle in graded_oracles()]
+
+    assert sum(disjoint(True)) > sum(disjoint(False))

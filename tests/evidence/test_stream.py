@@ -69,9 +69,18 @@ def test_batch_size_changes_nothing(net, together, batch_size, at_once, count):
 
 def test_the_search_equals_the_literal_twin_on_a_network(net, together):
     choices = Settings(baseline="black", max_size=6)
+    compared = 0
     for image, evidence in zip(blobs(40)[:5], together, strict=False):
         twin = search_one_at_a_time(OneAtATime(net, image, choices), choices)
-        assert [frozenset(m.cells) for m in evidence.mses] == twin
+        if not twin:  # then it is deletion that finds something
+            assert {m.found for m in evidence.mses} == {"deletion"}
+            continue
+        found = [frozenset(m.cells) for m in evidence.mses]
+        # Certifying may replace what the twin leaves by a smaller set.
+        assert [s for s in found if s in twin] == [s for s in twin if s in found]
+        assert all(any(s <= large for s in found) for large in twin)
+        compared += len(set(twin) & set(found))
+    assert compared > 5
 
 
 @pytest.mark.parametrize("search", ["paper", "sag"])
@@ -151,7 +160,7 @@ def test_keywords_are_the_settings_with_the_same_defaults():
     hints = inspect.get_annotations(Settings, eval_str=True)
     for field in fields(Settings):
         assert signature[field.name].default == field.default
-        if field.name != "baseline":  # whatever it is, it is checked where it is made
+        if not field.name.endswith("baseline"):  # whatever it is, it is checked where it is made
             assert signature[field.name].annotation == hints[field.name]
 
 
