@@ -7,10 +7,11 @@
 * :class:`Settings`, :func:`preset`, :func:`list_presets`: every choice behind the numbers.
 """
 
+from suffice.evidence.api import find_evidence
 from suffice.evidence.graph import Graph
 from suffice.evidence.result import MSE, Evidence, EvidenceSet
 from suffice.evidence.settings import Settings, list_presets, preset
-from suffice.evidence.stream import EvidenceStream, find_evidence
+from suffice.evidence.stream import EvidenceStream
 
 __all__ = [
     "MSE",

@@ -213,13 +213,12 @@ class Searcher:
     def _confirm(self, ready: Tensor) -> None:
         """Begin to confirm the MSEs of some images, bool [slots], where they were not asked for exactly."""
         if self.oracle.exact is None:
-            return self._certify(ready)
-        if ready.any():
+            self._certify(ready)
+        elif ready.any():
             self.phase[ready] = Phase.CONFIRMING
             mine, self._mses = self._mses.split(ready[self._mses.slot])
             self._unconfirmed = Rows.cat([self._unconfirmed, mine])
             self.mending.checks = Rows.cat([self.mending.checks, mine])
-        return None
 
     def _certify(self, ready: Tensor) -> None:
         """Begin to certify the MSEs of some images, bool [slots]."""
