@@ -60,7 +60,7 @@ def provenance(
         "settings": settings.to_dict(),
         "target": _asked(targets),
         "precision": runner.precision,
-        "confirmed": None if settings.confirm == "none" else "ieee",
+        "confirmed": "ieee" if runner.exact or settings.confirm != "none" else None,
         "versions": {"suffice": __version__, "torch": torch.__version__},
         "device": _device(runner.device),
         "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),

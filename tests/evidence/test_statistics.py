@@ -21,7 +21,7 @@ def evidence():
         AtLeast(2, (0, 4, 8), 3),
         AnyOf([tuple(range(6))], grid=3),
     ]
-    found = [search_oracle(o, beam_width=1000, max_size=4) for o in oracles]
+    found = [search_oracle(o, beam_width=1000, max_size=4, deletion_orders=0) for o in oracles]
     return EvidenceSet(found, "model", "family")
 
 
@@ -53,6 +53,13 @@ def test_summary(evidence):
     assert summary.stopped == {"max_size": 4}
     assert summary.compositionality[0] == (pytest.approx(1.0), 3)
     assert summary.compositionality[1][0] == pytest.approx(np.mean([0.6, 0.02 / 0.98]), abs=1e-4)
+
+
+def test_an_explanation_larger_than_the_beam_looks_at_is_found_by_deletion():
+    found = search_oracle(AnyOf([tuple(range(6))], grid=3), max_size=4)
+    row = EvidenceSet([found], "model", "family").to_arrow().to_pylist()[0]
+    assert (row["mse_cells"], row["mse_found"], row["by_deletion"]) == ([[0, 1, 2, 3, 4, 5]], ["deletion"], 1)
+    assert row["within_4000"] == 1
 
 
 def test_no_images():
