@@ -20,8 +20,12 @@ def printable(text: str) -> str:
 
 
 def percent(ratio: float) -> str:
-    """A ratio as a reader wants it, such as ``93 %``; a dash for what is not a number."""
-    return f"{100 * ratio:.0f}{THIN_SPACE}%" if isfinite(ratio) else "–"
+    """A ratio as a reader wants it, such as ``93 %`` or ``0.4 %``; a dash for what is not a number."""
+    if not isfinite(ratio):
+        return "–"
+    if 0 < ratio < 0.0005:
+        return f"<{THIN_SPACE}0.1{THIN_SPACE}%"  # little is not nothing
+    return f"{100 * ratio:.{1 if 0 < ratio < 0.00995 else 0}f}{THIN_SPACE}%"
 
 
 def grouped(count: int) -> str:

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from suffice.draw import Thumbnails, region_picture
-from suffice.draw.thumbnails import outline
+from suffice.draw import Thumbnails, as_image, region_picture, small_picture
+from suffice.draw.thumbnails import hidden_picture, outline
 from suffice.errors import OptionError
-from suffice.perturb import Grid, RegionMasks
+from suffice.perturb import Grid, RegionMasks, make_baseline
 
 
 @pytest.mark.parametrize("size", [(70, 70), (65, 100)])
@@ -66,3 +66,34 @@ def test_a_shape_is_defined_once():
     assert thumbs.region(0, 0, 20, (0, 1)) == first
     assert thumbs.definitions() == before
     assert before.count("<clipPath") == 2  # the frame, and the two cells
+
+
+def test_a_baseline_that_is_given_is_dimmed_unless_told_otherwise():
+    grid, picture = Grid(2), torch.ones(3, 40, 40)
+    dimmed = region_picture(picture, grid, (0,), "black")
+    assert dimmed.getpixel((30, 30)) == pytest.approx((0xE6 / 2, 0xEA / 2, 0xEF / 2), abs=1)
+    assert dimmed.getpixel((5, 5)) == (255, 255, 255)
+    assert region_picture(picture, grid, (0,), "black", "fade").getpixel((30, 30))[0] > 225
+    with pytest.raises(OptionError, match="needs the baseline"):
+        region_picture(picture, grid, (0,), hide="dim")
+
+
+def test_a_small_copy_is_blurred_as_much_as_what_it_is_a_copy_of():
+    """The blur of 224 pixels and that of a copy of 128 look alike; made from the copy as it is, it does not."""
+    rough = torch.rand(1, 3, 9, 9, generator=torch.Generator().manual_seed(0))
+    seen = torch.nn.functional.interpolate(rough, (224, 224), mode="bilinear")[0].clamp(0, 1)
+    truth = small_picture(make_baseline("blur", seen[None])[0]).float()
+    copy = small_picture(seen)
+    shown = torch.from_numpy(np.array(hidden_picture(as_image(copy), "blur", hide="baseline"))).permute(2, 0, 1)
+    naive = make_baseline("blur", copy[None].float() / 255)[0] * 255
+    assert (shown - truth).abs().mean() < 1.5
+    assert (naive - truth).abs().mean() > 5
+
+
+def test_frames_can_be_dashed_and_lines_heavier():
+    thumbs, heavy = Thumbnails(2), Thumbnails(2, weight=2)
+    solid, dashed = thumbs.region(0, 0, 20, (0,), ring=True), thumbs.region(0, 0, 20, (0,), ring=True, dashed=True)
+    assert "dasharray" not in solid
+    assert "dasharray" in dashed
+    assert 'stroke-width="0.18"' in solid
+    assert 'stroke-width="0.36"' in heavy.region(0, 0, 20, (0,), ring=True)

@@ -22,7 +22,9 @@ def test_long_names_lose_their_middle():
 
 def test_numbers_as_readers_want_them():
     assert [counted(n, "cell") for n in (0, 1, 2, 1204)] == ["no cells", "1 cell", "2 cells", "1\u2009204 cells"]
-    assert [percent(r) for r in (0.934, float("nan"))] == ["93\u2009%", "–"]
+    assert [percent(r) for r in (0.934, 1.2, float("nan"))] == ["93\u2009%", "120\u2009%", "–"]
+    little = ["0\u2009%", "<\u20090.1\u2009%", "0.1\u2009%", "0.8\u2009%", "1\u2009%"]
+    assert [percent(r) for r in (0, 0.0003, 0.0012, 0.008, 0.00999)] == little
 
 
 def test_what_no_document_can_hold_is_replaced():
