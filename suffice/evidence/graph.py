@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import isnan
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from suffice.draw import show
 from suffice.draw.words import percent
 from suffice.errors import OptionError
 from suffice.evidence.graph_drawing import to_svg
 from suffice.evidence.graph_export import from_json, to_dot, to_json, to_networkx
+from suffice.evidence.telling import most_telling, sinking
 
 if TYPE_CHECKING:
     from suffice.evidence.result import MSE, Evidence
@@ -114,18 +114,23 @@ class Graph:
     to_dot = to_dot
     to_networkx = to_networkx
 
-    def save(self, path: str | Path) -> Path:
-        """Write the graph as a picture (``.svg``), for Graphviz (``.dot``) or as JSON (``.json``), by the suffix."""
+    def save(self, path: str | Path, **options: Any) -> Path:
+        """Write the graph as a picture (``.svg``), for Graphviz (``.dot``) or as JSON (``.json``), by the suffix.
+
+        A picture takes the options of :meth:`to_svg`, such as ``layout="column"``.
+        """
         file = Path(path)
         writers = {".svg": self.to_svg, ".dot": self.to_dot, ".json": self.to_json}
         if file.suffix not in writers:
             raise OptionError(f"A graph is saved as {', '.join(writers)}; got {file.name!r}.")
-        file.write_text(writers[file.suffix](), encoding="utf-8")
+        if options and file.suffix != ".svg":
+            raise OptionError(f"{', '.join(options)}: only pictures (.svg) take options; got {file.name!r}.")
+        file.write_text(writers[file.suffix](**options), encoding="utf-8")
         return file
 
-    def show(self) -> None:
-        """Show the picture in the notebook, or in the browser."""
-        show(self.to_svg(), "svg")
+    def show(self, **options: Any) -> None:
+        """Show the picture in the notebook, or in the browser; options as in :meth:`to_svg`."""
+        show(self.to_svg(**options), "svg")
 
     def _repr_svg_(self) -> str:
         return self.to_svg()
@@ -144,13 +149,13 @@ def build_graph(
     """Build the structured attention graph of one image.
 
     Only regions that the search evaluated become nodes; the model is not asked again. What is left out for the sake of
-    the reader is counted: at each node, at each level, and for the MSEs.
+    the reader is counted: at each node, at each level, and for the MSEs. The graph begins at the MSEs that tell most:
+    small, strong and different from each other, by :func:`suffice.evidence.telling.most_telling`.
 
     Args:
         evidence: What the search found.
         roots: At how many MSEs to begin; None for all MSEs, however much they overlap.
-        overlap: Take the roots from the largest family of MSEs that share at most this many cells; None takes them
-            in order of discovery.
+        overlap: Most cells that two roots may share; None for any number.
         expand_at: Nodes with a ratio above this are followed further down, unless they are a single cell.
         children: Most children of a node; those with the highest ratio are kept, ties by the cell removed.
         max_nodes: Most nodes. The graph grows breadth first, and the strongest regions of a step come first.
@@ -171,9 +176,8 @@ def build_graph(
     for name, value in (("roots", roots), ("children", children), ("max_nodes", max_nodes)):
         if value is not None and value < 1:
             raise OptionError(f"{name}={value}; it must be 1 or more.")
-    family = evidence.mses if roots is None or overlap is None else evidence.diverse(overlap)
     ratios = dict(zip(evidence.grid.to_cells(evidence.regions), evidence.ratios.tolist(), strict=True))
-    tops = family[:roots][:max_nodes]
+    tops = most_telling(evidence.mses, None if roots is None else overlap)[:roots][:max_nodes]
     nodes, edges = _grow(evidence, tops, ratios, expand_at, children, max_nodes, merge)
     drawn, whole = {node.cells for node in nodes}, [frozenset(mse.cells) for mse in tops]
     left_out = (cells for cells in ratios if cells and cells not in drawn)
@@ -211,7 +215,7 @@ def _grow(
             if not node.ratio > expand_at or len(node.cells) < 2:
                 continue
             below = {cell: ratios.get(_without(node.cells, cell)) for cell in node.cells}
-            evaluated = sorted((_sinking(ratio), node.id, cell) for cell, ratio in below.items() if ratio is not None)
+            evaluated = sorted((sinking(ratio), node.id, cell) for cell, ratio in below.items() if ratio is not None)
             offers += evaluated[:children]
             hidden[node.id] = max(len(evaluated) - children, 0)
             unevaluated[node.id] = len(node.cells) - len(evaluated)
@@ -228,11 +232,6 @@ def _grow(
             edges.append(Edge(parent, child.id, cell, nodes[parent].ratio - child.ratio))
     counted = (replace(n, hidden_children=hidden[n.id], unevaluated_children=unevaluated[n.id]) for n in nodes)
     return tuple(counted), tuple(sorted(edges, key=lambda edge: (edge.parent, edge.child)))
-
-
-def _sinking(ratio: float) -> tuple[bool, float]:
-    """Sorts the highest ratio first, and what is not a number last."""
-    return (True, 0.0) if isnan(ratio) else (False, -ratio)
 
 
 def _without(cells: Cells, cell: int) -> Cells:

@@ -164,12 +164,13 @@ def test_which_mses_are_roots():
         graph = build_graph(evidence, **options)
         return [graph.nodes[root].cells for root in graph.roots]
 
-    assert roots() == [(0, 1, 2), (3, 4, 5), (6, 7)]
-    assert roots(roots=2) == [(0, 1, 2), (3, 4, 5)]
-    assert roots(overlap=None) == mses[:3]
-    assert roots(overlap=2) == mses[:3]
-    assert roots(roots=None) == mses
-    assert roots(max_nodes=1) == [(0, 1, 2)]
+    assert roots() == [(6, 7), (0, 1, 2), (3, 4, 5)]
+    assert roots(roots=2) == [(6, 7), (0, 1, 2)]
+    assert roots(overlap=2) == [(6, 7), (0, 1, 2), (3, 4, 5)]
+    assert roots(roots=9, overlap=0) == [(6, 7), (0, 1, 2), (3, 4, 5)]
+    assert roots(roots=9, overlap=None) == [(6, 7), (0, 1, 2), (3, 4, 5), (1, 2, 3)]
+    assert roots(roots=None) == [(6, 7), (0, 1, 2), (3, 4, 5), (1, 2, 3)]
+    assert roots(max_nodes=1) == [(6, 7)]
     assert build_graph(evidence).hidden_mses == 1
 
 
@@ -177,9 +178,9 @@ def test_an_mse_below_another_is_one_node():
     """With ``minimal="single"`` a smaller sufficient set can lie below a dip."""
     table = {(0, 1, 2): 0.95, (0, 1): 0.5, (1, 2): 0.45, (0, 2): 0.1, (1,): 0.93, (0,): 0.1, (2,): 0.1}
     graph = build_graph(make_evidence(table, [(0, 1, 2), (1,)], side=2), overlap=None)
-    assert graph.roots == (0, 1)
+    assert [graph.nodes[root].cells for root in graph.roots] == [(1,), (0, 1, 2)]
     assert [node.mse for node in graph.nodes if node.cells == (1,)] == [1]
-    assert sum(edge.child == 1 for edge in graph.edges) == 2
+    assert sum(edge.child == 0 for edge in graph.edges) == 2
 
 
 def test_no_mse_and_an_empty_mse():

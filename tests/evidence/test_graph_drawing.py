@@ -9,11 +9,11 @@ import torch
 from PIL import Image
 
 from suffice.draw.palettes import MARK
-from suffice.draw.words import percent, text_width
+from suffice.draw.words import percent
 from suffice.errors import OptionError
 from suffice.evidence import MSE, Settings
 from suffice.evidence.graph import build_graph
-from suffice.evidence.graph_drawing import MARKED_WIDTHS
+from suffice.evidence.graph_rows import MARKED_WIDTHS
 from tests.evidence.made import make_evidence, subsets
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -64,10 +64,13 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("hide", ["plain", "dim", "baseline"])
-def test_it_is_well_formed_and_stands_alone(case, hide, photo):
+@pytest.mark.parametrize("hide", ["plain", "dim", "baseline", "fade"])
+@pytest.mark.parametrize("layout", ["page", "column", "slide"])
+@pytest.mark.parametrize("numbers", [True, False])
+def test_it_is_well_formed_and_stands_alone(case, hide, layout, numbers, photo):
     graph = build_graph(graded(CASES[case], side=2 if case == "whole image" else 7))
-    svg = graph.to_svg() if hide == "plain" else graph.to_svg(photo, baseline="blur", hide=hide)
+    form = {"layout": layout, "numbers": numbers}
+    svg = graph.to_svg(**form) if hide == "plain" else graph.to_svg(photo, baseline="blur", hide=hide, **form)
     root = parse(svg)
     elements = list(root.iter())
     ids = [e.get("id") for e in elements if e.get("id")]
@@ -86,13 +89,11 @@ def test_it_is_well_formed_and_stands_alone(case, hide, photo):
     assert not re.search(r"\b(nan|inf|None)\b", rest)
 
 
-def test_sixty_nodes_share_one_picture(large, photo):
-    svg = large.to_svg(photo)
-    root = parse(svg)
-    assert len(list(root.iter(f"{SVG}image"))) == 1
+@pytest.mark.parametrize(("hide", "images"), [("fade", 1), ("dim", 2), ("baseline", 2)])
+def test_sixty_nodes_share_one_picture(large, photo, hide, images):
+    svg = large.to_svg(photo, "blur", hide)
+    assert len(list(parse(svg).iter(f"{SVG}image"))) == images
     assert len(svg) < 300_000
-    assert len(list(parse(large.to_svg(photo, "blur", "baseline")).iter(f"{SVG}image"))) == 2
-    assert len(large.to_svg(photo, "blur", "baseline")) < 300_000
 
 
 def test_every_node_shows_its_cells_and_ratio(large, photo):
@@ -107,36 +108,19 @@ def test_every_node_shows_its_cells_and_ratio(large, photo):
     assert [f"{size} cells" for size in large.by_size] == [t for t in said if re.fullmatch(r"\d+ cells", t)]
 
 
-def test_everything_lies_on_the_page(large):
-    root = parse(large.to_svg())
-    width, height = (float(root.get(key)) for key in ("width", "height"))
-    side = 7
-    for group in root.iter(f"{SVG}g"):
-        found = re.fullmatch(r"translate\((\S+) (\S+)\) scale\((\S+)\)", group.get("transform", ""))
-        if found:
-            x, y, scale = map(float, found.groups())
-            assert 0 < x < x + side * scale < width
-            assert 0 < y < y + side * scale < height
-    for element in root.iter(f"{SVG}text"):
-        assert 0 < float(element.get("y")) < height
-        if "text-anchor" not in element.attrib:
-            end = float(element.get("x")) + text_width("".join(element.itertext()), float(element.get("font-size")))
-            assert end < width or float(element.get("x")) > width - 250  # the estimate is generous in the legend
-
-
 def test_what_is_left_out_is_said(large):
     said = texts(large.to_svg())
     per_node = [f"+{node.hidden_children} more" for node in large.nodes if node.hidden_children]
     per_level = [f"+{large.hidden[size]} more" for size in large.by_size if large.hidden.get(size)]
-    undrawn = sum(count for size, count in large.hidden.items() if size not in large.by_size)
-    for expected in [*per_node, *per_level, f"+{undrawn} more"]:
+    undrawn = {size: count for size, count in large.hidden.items() if size not in large.by_size}
+    last = f"+{sum(undrawn.values())} more of {min(undrawn)} to {max(undrawn)} cells"
+    for expected in [*per_node, *per_level, last]:
         assert expected in said
-    assert undrawn > 0
     assert "4 minimal sufficient explanations, 3 drawn" in said
 
 
 def test_thousands_are_grouped(large):
-    many = dataclasses.replace(large, hidden={7: 1204})
+    many = dataclasses.replace(large, hidden={next(iter(large.by_size)): 1204})
     assert "+1\u2009204 more" in texts(many.to_svg())
 
 
@@ -158,7 +142,8 @@ def test_removed_cells_are_outlined_by_how_much_they_mattered():
 def test_a_merged_node_outlines_every_cell_that_leads_to_it():
     graph = build_graph(graded([(0, 1, 2)], side=3))
     boxes = [e for e in parse(graph.to_svg()).iter(f"{SVG}rect") if e.get("stroke") == MARK]
-    assert len(boxes) - len(MARKED_WIDTHS) == len(graph.edges) == 9  # less those of the legend
+    strengths = {edge.strength for edge in graph.edges}
+    assert len(boxes) - len(strengths) == len(graph.edges) == 9  # less those of the legend
 
 
 def test_no_explanation_and_nothing_needed_are_said():
@@ -166,10 +151,10 @@ def test_no_explanation_and_nothing_needed_are_said():
     assert "No sufficient explanation found" in none
     assert "no minimal sufficient explanation" in none
     assert any("up to 8 cells" in line for line in none)
-    hopeless = texts(build_graph(graded([], stopped="no confidence")).to_svg())
-    assert "Nothing to explain" in hopeless
-    empty = texts(build_graph(graded([()])).to_svg())
-    assert "Nothing is needed" in empty
+    hopeless = build_graph(graded([], stopped="no confidence", confidence=1e-4))
+    assert {"Nothing to explain", hopeless.evidence.why} <= set(texts(hopeless.to_svg()))
+    empty = texts(build_graph(graded([()], stopped="nothing needed", baseline_confidence=0.76)).to_svg())
+    assert {"Nothing is needed", "The baseline alone already keeps 95% of the confidence."} <= set(empty)
     assert "no cells" in empty
     some = texts(build_graph(graded([(1, 2)])).to_svg())
     assert not {"Nothing is needed", "No sufficient explanation found", "Nothing to explain"} & set(some)
@@ -209,12 +194,16 @@ def test_a_long_formula_counts_the_terms_it_leaves_out():
     mses = [tuple(sorted({i, i + 7, i + 8, i + 20, (3 * i + 1) % 49})) for i in range(28)]
     evidence = graded([])
     graph = build_graph(dataclasses.replace(evidence, mses=tuple(MSE(m, 0.95) for m in mses)))
-    formula = " ".join(t for t in texts(graph.to_svg()) if "∧" in t).replace("\u00a0", " ")
-    shown = len(re.findall(r"\(P[^()]*\)", formula))
-    more = int(re.search(r"∨ (\d+) more", formula).group(1))
-    assert shown + more == 28
-    assert shown > 3
-    assert re.sub(r"\s+", " ", formula).startswith(" ∨ ".join(graph.evidence.formula().split(" ∨ ")[:shown]))
+    lines = [t for t in texts(graph.to_svg()) if "∧" in t]
+    formula = re.sub(r"\s+", " ", " ".join(lines))
+    terms = re.findall(r"\((P[^()]*)\)", formula)
+    more = int(re.search(r"… and (\d+) more", formula).group(1))
+    assert len(lines) <= 2
+    assert len(terms) + more == 28
+    assert len(terms) > 1
+    cells = [tuple(map(int, re.findall(r"P(\d+)", term))) for term in terms]
+    assert cells[: len(graph.roots)] == [graph.nodes[root].cells for root in graph.roots][: len(cells)]
+    assert set(cells) <= set(mses)
 
 
 def test_the_same_in_the_same_out(large, photo):
@@ -226,8 +215,9 @@ def test_pictures_in_one_page_do_not_share_names(large, photo):
     def names(svg):
         return {e.get("id") for e in parse(svg).iter() if e.get("id")}
 
-    assert not names(large.to_svg(photo)) & names(large.to_svg(1 - photo))
-    assert not names(large.to_svg(photo)) & names(large.to_svg(photo, "blur", "baseline"))
+    one = names(large.to_svg(photo))
+    for other in (large.to_svg(1 - photo), large.to_svg(photo, hide="fade"), large.to_svg(photo, numbers=False)):
+        assert not one & names(other)
 
 
 def test_a_pil_image_and_its_tensor_look_the_same(photo):
@@ -247,7 +237,8 @@ def test_a_wide_picture_keeps_its_shape():
     [
         ({"hide": "blur"}, "hide='blur'"),
         ({"hide": "baseline"}, "needs a picture"),
-        ({"hide": "black", "picture": torch.zeros(3, 9, 9)}, "'dim' or 'baseline'"),
+        ({"hide": "black", "picture": torch.zeros(3, 9, 9)}, "'dim', 'baseline', 'fade'"),
+        ({"layout": "poster"}, "'page', 'column', 'slide'"),
         ({"picture": torch.zeros(1, 3, 9, 9)}, r"picture\[0\]"),
     ],
 )
@@ -257,10 +248,12 @@ def test_mistakes_are_explained(arguments, message):
 
 
 def test_a_baseline_without_a_name_must_be_given(photo):
-    graph = build_graph(graded([(1, 2)], settings=Settings(baseline=torch.zeros(3, 8, 8))))
-    with pytest.raises(OptionError, match="baseline='blur'"):
-        graph.to_svg(photo, hide="baseline")
+    graph = build_graph(graded([(1, 2)], settings=Settings(baseline=torch.zeros_like)))
+    for hide in ("baseline", "dim"):
+        with pytest.raises(OptionError, match="baseline='blur'"):
+            graph.to_svg(photo, hide=hide)
     assert "baseline custom" in graph.to_svg()
+    assert "hidden cells show the picture, faded" in graph.to_svg(photo)
 
 
 def test_evidence_draws_its_own_picture_unless_told_otherwise(photo):
@@ -269,12 +262,56 @@ def test_evidence_draws_its_own_picture_unless_told_otherwise(photo):
     assert own.to_svg() == build_graph(graded([(1, 2)])).to_svg(kept)
     assert not list(parse(own.to_svg(False)).iter(f"{SVG}image"))
     assert len(list(parse(own.to_svg(hide="baseline")).iter(f"{SVG}image"))) == 2
+    assert len(list(parse(own.to_svg(hide="fade")).iter(f"{SVG}image"))) == 1
     assert own.evidence._repr_svg_() == own._repr_svg_() == own.to_svg()
+
+
+def test_what_hidden_cells_show_is_said(photo):
+    graph = build_graph(graded([(1, 2)]))
+    words = {"dim": "the baseline, dimmed", "baseline": "the baseline", "fade": "the picture, faded"}
+    for hide, expected in words.items():
+        foot = next(line for line in texts(graph.to_svg(photo, hide=hide)) if "hidden cells" in line)
+        assert f"hidden cells show {expected}" in foot.split("  ·  ")
+    assert graph.to_svg(photo) == graph.to_svg(photo, hide="dim")
+    assert "hidden cells" not in graph.to_svg()
+    flat = build_graph(graded([(1, 2)], settings=Settings(baseline=torch.zeros(3, 8, 8))))
+    assert "hidden cells show the baseline, dimmed" in flat.to_svg(photo)
+
+
+def test_why_the_search_stopped_is_said_in_every_form(photo):
+    graph = build_graph(graded([(1, 2), (8, 9)], stopped="max_mses", baseline_confidence=0.12))
+    for layout in ("page", "column", "slide"):
+        said = " ".join(texts(graph.to_svg(photo, layout=layout)))
+        assert graph.evidence.why in said
+        assert f"baseline blur, alone: {percent(0.12)} confidence, ratio {percent(0.15)}" in said
+
+
+def test_stability_is_said_where_it_was_asked():
+    evidence = graded([(1, 2)])
+    asked = dataclasses.replace(evidence, mses=(MSE((1, 2), 0.95, under={"jpeg": 0.93, "shift": 0.5}),))
+    assert f"stable under small changes: {percent(0.5)}" in " ".join(texts(build_graph(asked).to_svg()))
+    assert "stable" not in build_graph(evidence).to_svg()
+
+
+def test_cells_are_numbered_or_not(photo):
+    graph = build_graph(graded([(17, 24)]))
+    numbered, bare = texts(graph.to_svg(photo)), texts(graph.to_svg(photo, numbers=False))
+    assert [t for t in numbered if t.isdigit()] == [str(cell) for cell in range(49)]
+    assert any("P17" in t for t in numbered)
+    assert not any(t.isdigit() or "P17" in t for t in bare)
+    fine = build_graph(graded([(17, 24)], side=14))
+    along = [t for t in texts(fine.to_svg(photo)) if re.fullmatch(r"\+?\d+", t)]
+    assert {"0", "14", "+1"} & set(along) == {"0", "14"} or "+2" in along  # every second or third line has its number
+    assert f"cell in row {17 // 14 * 14}, column +{17 % 14}" in texts(fine.to_svg(photo))
 
 
 def test_it_is_saved_by_its_suffix(tmp_path):
     graph = build_graph(graded([(1, 2)]))
     for suffix, text in (("svg", graph.to_svg()), ("dot", graph.to_dot()), ("json", graph.to_json())):
         assert graph.save(tmp_path / f"cat.{suffix}").read_text(encoding="utf-8") == text
+    slide = graph.save(tmp_path / "slide.svg", layout="slide", numbers=True)
+    assert slide.read_text(encoding="utf-8") == graph.to_svg(layout="slide", numbers=True)
     with pytest.raises(OptionError, match=r"\.svg, \.dot, \.json"):
         graph.save(tmp_path / "cat.pdf")
+    with pytest.raises(OptionError, match="layout: only pictures"):
+        graph.save(tmp_path / "cat.json", layout="slide")

@@ -61,9 +61,9 @@ def test_it_shows_itself_as_a_table_of_thumbnails(found):
     assert "0 <é>.jpg" in words[1]
     assert "2 MSEs" in words[1]
     svg = "{http://www.w3.org/2000/svg}"
-    assert [len(list(row.iter(f"{svg}image"))) for row in rows] == [0, 1, 0, 1]  # one has no picture
-    titles = [t.text for t in rows[1].iter(f"{svg}title")]
-    assert titles == ["the whole image", "P0 ∧ P1 ∧ P4: ratio 0.950", "P2 ∧ P8: ratio 0.900"]
+    assert [len(list(row.iter(f"{svg}image"))) for row in rows] == [0, 2, 0, 2]  # photo and baseline; one has none
+    titles = [t.text.split("\n")[0] for t in rows[1].iter(f"{svg}title")]
+    assert titles == ["the whole image", "P2 ∧ P8: ratio 0.900", "P0 ∧ P1 ∧ P4: ratio 0.950"]
     assert not re.search(r"\b(nan|None)\b", re.sub(r"base64,[^\"]*", "", html))
 
 
