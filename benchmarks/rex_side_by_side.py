@@ -74,13 +74,14 @@ class Asked:
         return Explained(mask, self.inputs, time.process_time() - self.started)
 
 
-def by_rex(net: Classifier, pixels: Tensor) -> dict[str, Explained]:
+def by_rex(net: Classifier, pixels: Tensor, criteria: list[str]) -> dict[str, Explained]:
     """The sufficient explanations of ReX.
 
     It adds pixels by their responsibility, ten at a time, until it is content. So one run that is to keep the
     confidence passes through the answer of one that is to keep the class alone, which is the first with the class on
     top; what that one would have cost is read off there.
     """
+    strictest = max(criteria, key=lambda keeps: KEEPS[keeps])
     from rex_xai.input.input_data import Data
     from rex_xai.lib import ReX
     from rex_xai.utils._utils import ResponsibilityStyle
@@ -92,21 +93,22 @@ def by_rex(net: Classifier, pixels: Tensor) -> dict[str, Explained]:
     rex.data.data = net.normalize(pixels)
     rex.args.batch_size, rex.args.seed, rex.args.progress_bar = BATCH, 0, False
     rex.args.responsibility_style = ResponsibilityStyle.Multiplicative  # what the name in its defaults stands for
-    rex.args.minimum_confidence_threshold = KEEPS["both"]
+    rex.args.minimum_confidence_threshold = KEEPS[strictest]
     rex.set_target()
     rex.calculate_responsibility()
     if rex.maps.get(rex.data.target.classification) is None:  # no part of the image ever had the class
-        return dict.fromkeys(KEEPS, asked.cost_of(None))
+        return dict.fromkeys(criteria, asked.cost_of(None))
     asked.watching = rex.data.target.classification
     rex.extract_sufficient_explanation()
     assert asked.first is not None  # what keeps class and confidence keeps the class
-    return {"top-1": asked.first, "both": asked.cost_of(rex.explanation.sufficiency_mask[0].bool())}
+    explained = {"top-1": asked.first, strictest: asked.cost_of(rex.explanation.sufficiency_mask[0].bool())}
+    return {keeps: explained[keeps] for keeps in criteria}
 
 
-def by_suffice(net: Classifier, pixels: Tensor) -> dict[str, Explained]:
+def by_suffice(net: Classifier, pixels: Tensor, criteria: list[str]) -> dict[str, Explained]:
     """The smallest MSE for each criterion, and what the search for all of them took."""
     explained = {}
-    for keeps in KEEPS:
+    for keeps in criteria:
         started = time.process_time()
         found = find_evidence(net, pixels, grid=SIDE, baseline="gray", keeps=keeps, expanded_mses=0)
         seconds = time.process_time() - started
@@ -116,7 +118,10 @@ def by_suffice(net: Classifier, pixels: Tensor) -> dict[str, Explained]:
     return explained
 
 
-WAYS: dict[str, Callable[[Classifier, Tensor], dict[str, Explained]]] = {"ReX": by_rex, "suffice": by_suffice}
+WAYS: dict[str, Callable[[Classifier, Tensor, list[str]], dict[str, Explained]]] = {
+    "ReX": by_rex,
+    "suffice": by_suffice,
+}
 
 
 def cell_masks(net: Classifier, sets: list[tuple[int, ...]]) -> Tensor:
@@ -184,17 +189,19 @@ def main() -> None:
     parser.add_argument("--images", type=int, default=20)
     parser.add_argument("--least", type=float, default=0.5, help="least confidence on the whole photograph")
     parser.add_argument("--ways", default="ReX,suffice")
+    parser.add_argument("--keeps", default="top-1,both", help="top-1: the class; both: the class and its confidence")
     parser.add_argument("--out", type=Path, default=Path("rex.jsonl"))
     options = parser.parse_args()
 
     net = vit_tiny("cpu")
     rows = [json.loads(line) for line in options.out.read_text().splitlines()] if options.out.exists() else []
-    done = {(row["image"], row["way"]) for row in rows}
+    done = {(row["image"], row["way"], row["keeps"]) for row in rows}
     for name, pixels in islice(confident(net, options.least), options.images):
         for way in options.ways.split(","):
-            if (name, way) in done:
+            criteria = [keeps for keeps in options.keeps.split(",") if (name, way, keeps) not in done]
+            if not criteria:
                 continue
-            for keeps, explained in WAYS[way](net, pixels).items():
+            for keeps, explained in WAYS[way](net, pixels, criteria).items():
                 row = {"image": name, "way": way, "keeps": keeps}
                 row |= {"forwards": explained.forwards, "seconds": explained.seconds}
                 if explained.mask is not None:
