@@ -9,9 +9,10 @@ from math import isfinite
 
 # What XML cannot hold: control characters, and the lone surrogates that Python puts into undecodable file names.
 _UNPRINTABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_NARROW = frozenset("iljtfrI.,;:|!'()[]{}/ ·")
-_WIDE = frozenset("mwMW@%∧∨⊤⊥—…")
 THIN_SPACE = "\u2009"
+_NARROW = frozenset("iljtfrI.,;:|!'()[]{}/ ·\u00a0" + THIN_SPACE)
+_WIDE = frozenset("mwMW@%—…")
+_OPERATORS = frozenset("∧∨⊤⊥")  # from fonts of their own, so rather too wide
 
 
 def printable(text: str) -> str:
@@ -78,4 +79,6 @@ def _em(character: str) -> float:
         return 0.36
     if character in _WIDE or unicodedata.east_asian_width(character) in "WF":
         return 1.0
+    if character in _OPERATORS:
+        return 0.8
     return 0.72 if character.isupper() else 0.62

@@ -244,7 +244,7 @@ def _photo(graph: Graph, thumbs: Thumbnails, x: float, y: float, width: float, n
     step, down = width / side, width / side * thumbs.aspect
     if not _numbered_inside(thumbs, width):
         return whole + _axes(x, y, step, down, side), f"cell in row {cell // side * side}, column +{cell % side}"
-    size, name = min(9.0, 0.4 * step), f"{thumbs.prefix}-numbers"
+    size, name = min(13.0, 0.36 * step), f"{thumbs.prefix}-numbers"
     places = [(x + step * (i % side + 0.5), y + down * (i // side + 0.5) + 0.36 * size) for i in range(side**2)]
     marks = [tag("text", str(i), x=left, y=base) for i, (left, base) in enumerate(places)]
     defined = tag("defs", tag("g", *marks, id=name, font_size=size, text_anchor="middle"))
