@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Lock, Timer
 from typing import TYPE_CHECKING, Any
 
 from suffice.evidence.folder import EvidenceFolder
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from suffice.evidence.result import Evidence
 
-SECONDS = 20.0  # a block that takes longer to fill is written as it is: what is not written is lost with the process
+SECONDS = 20.0  # no finished image waits longer than this to be written: what is not is lost with the process
 
 
 class EvidenceWriter:
@@ -41,7 +41,8 @@ class EvidenceWriter:
     def __init__(self, about: Mapping[str, Any], folder: EvidenceFolder | None = None, block: int = BLOCK) -> None:
         self._names, self._folder, self._block = (about["model"], about["family"]), folder, block
         self._waiting: list[Evidence] = []
-        self._since = time.monotonic()
+        self._lock = Lock()  # the timer hands over from a thread of its own
+        self._timer: Timer | None = None
         self._tables: list[Future[pyarrow.Table]] = []
         self._thread = ThreadPoolExecutor(1)
         self._earlier: list[pyarrow.Table] = []
@@ -57,9 +58,15 @@ class EvidenceWriter:
     def add(self, evidence: Evidence) -> None:
         """Take in the evidence of one image."""
         self.rows += 1
-        self._waiting.append(evidence)
-        if len(self._waiting) == self._block or time.monotonic() - self._since > SECONDS:
+        with self._lock:
+            self._waiting.append(evidence)
+            first = len(self._waiting) == 1
+        if len(self._waiting) >= self._block:
             self._hand_over()
+        elif first:
+            self._timer = Timer(SECONDS, self._hand_over)
+            self._timer.daemon = True
+            self._timer.start()
 
     def to_arrow(self) -> pyarrow.Table:
         """All rows, those that were in the folder before included, once the work is over."""
@@ -69,8 +76,7 @@ class EvidenceWriter:
         return pa.concat_tables([table_schema().empty_table(), *self._earlier, *made])
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
-        if self._waiting:
-            self._hand_over()
+        self._hand_over()
         self._thread.shutdown(wait=True)
         if self._folder is not None and (error is None or self._folder.done):
             self._folder.merge(self.skipped, self.counters)
@@ -81,8 +87,13 @@ class EvidenceWriter:
                 table.result()  # an error in the thread is an error of the work
 
     def _hand_over(self) -> None:
-        self._tables.append(self._thread.submit(self._make, self._waiting))
-        self._waiting, self._since = [], time.monotonic()
+        """Let the thread make a block of what is waiting, if anything is."""
+        with self._lock:
+            if self._timer is not None:
+                self._timer.cancel()
+            if self._waiting:
+                self._tables.append(self._thread.submit(self._make, self._waiting))
+                self._waiting = []
 
     def _make(self, block: list[Evidence]) -> pyarrow.Table:
         if self._folder is None:

@@ -1,5 +1,6 @@
 """Rows written while the search goes on, and folders that a later search takes up."""
 
+import time
 from dataclasses import replace
 
 import pytest
@@ -82,7 +83,8 @@ def test_blocks_are_there_before_the_end_and_survive_without_it(evidence, tmp_pa
     writer = EvidenceWriter(ABOUT, folder, block=2)
     for e in evidence[:5]:
         writer.add(e)
-    writer._thread.shutdown(wait=True)  # and now the process is killed
+    writer._thread.shutdown(wait=True)
+    writer._timer.cancel()  # and now the process is killed
     (tmp_path / "evidence.parts" / "000009.parquet.77.tmp").write_bytes(b"half a part")
     assert not (tmp_path / "evidence.parquet").exists()
     assert EvidenceSet.load(tmp_path).to_arrow().equals(evidence[:4].to_arrow())
@@ -102,13 +104,16 @@ def test_parts_beside_a_finished_file_are_left_over(evidence, tmp_path):
     assert EvidenceSet.load(tmp_path).to_arrow().equals(evidence.to_arrow())
 
 
-def test_a_block_that_takes_long_is_written_as_it_is(evidence, tmp_path, monkeypatch):
-    monkeypatch.setattr(writer, "SECONDS", -1.0)
+def test_a_finished_image_does_not_wait_for_the_next(evidence, tmp_path, monkeypatch):
+    monkeypatch.setattr(writer, "SECONDS", 0.01)
     work = EvidenceWriter(ABOUT, EvidenceFolder(tmp_path, ABOUT, IMAGES))
-    for e in evidence[:3]:
-        work.add(e)
-    work._thread.shutdown(wait=True)
-    assert len(EvidenceSet.load(tmp_path)) == 3
+    work.add(evidence[0])
+    while not list((tmp_path / "evidence.parts").glob("*.parquet")):
+        time.sleep(0.01)
+    assert len(EvidenceSet.load(tmp_path)) == 1
+    with work:
+        work.add(evidence[1])
+    assert EvidenceSet.load(tmp_path).to_arrow().equals(evidence[:2].to_arrow())
 
 
 def test_images_are_known_by_their_content_not_by_place_or_name(evidence, tmp_path):
