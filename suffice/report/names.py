@@ -14,10 +14,10 @@ def safe_name(text: str) -> str:
     """A text as part of the name of a file: letters, digits, ``-``, ``_`` and ``.``, and neither empty nor hidden.
 
     Example:
-        >>> safe_name("scenes:test[3]"), safe_name("Ä b/c*?.jpg"), safe_name("..")
-        ('scenes-test-3', 'Ä-b-c-.jpg', 'image')
+        >>> safe_name("scenes:test[3]"), safe_name("Ä b/c*?.jpg"), safe_name(".."), safe_name("@2")
+        ('scenes-test-3', 'Ä-b-c-.jpg', 'image', '-2')
     """
-    return re.sub(r"[^\w.-]+", "-", text).strip("-.")[:LONGEST] or "image"
+    return re.sub(r"[^\w.-]+", "-", text).lstrip(".").rstrip("-.")[:LONGEST] or "image"
 
 
 def figure_folder(evidence: Evidence) -> str:
@@ -34,4 +34,4 @@ def figure_folder(evidence: Evidence) -> str:
         True
     """
     name = PurePosixPath(evidence.name.replace("\\", "/"))
-    return f"{safe_name(name.stem)}-{(evidence.image_id or f'{evidence.index:05d}')[:8]}"
+    return f"{safe_name(name.stem).lstrip('-')}-{(evidence.image_id or f'{evidence.index:05d}')[:8]}"
