@@ -14,7 +14,7 @@ from suffice.evidence.graph_words import remark
 if TYPE_CHECKING:
     from suffice.evidence.graph import Graph
 
-FELL = ("< 20", "< 60", "≥ 60")  # percentage points, by the strength of an edge
+FELL = ("< 20", "20–60", "≥ 60")  # percentage points, by the strength of an edge
 SIZE = 10.5  # of type, before scaling
 STEP, LINE = 20.0, 13.5  # from entry to entry, and between the lines of one
 

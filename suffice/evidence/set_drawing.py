@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 ROWS, MSES = 20, 8  # most that are drawn
 SIDE, GAP, EDGE, BELOW = 64.0, 13.0, 4.0, 16.0
-HEADS = ("image", "MSEs, those that tell most first; dashed: no more is known than that no single cell can go")
+HEADS = ("image", "MSEs that tell most, ratio of each")
 CELL = "padding:6px 14px 6px 0;text-align:left;vertical-align:top"
 
 
@@ -31,11 +31,14 @@ def to_html(evidence: EvidenceSet) -> str:
     heads = "".join(f'<th style="{CELL};font-weight:600">{head}</th>' for head in HEADS)
     left = len(evidence) - len(rows)
     caption = f"{printable(evidence.model)}: {counted(len(evidence), 'image')}"
+    if any(not mse.certified for e in evidence[:ROWS] for mse in e.mses):
+        caption += "; dashed frames: of these MSEs it is only known that no single cell can go"
     more = f'<div style="color:{FAINT}">+{counted(left, "more image")}</div>' if left > 0 else ""
     return (
         f'<div style="font:13px {escape(SANS)};color:{INK};background:#fff;padding:8px">'
         f'<div style="font-weight:600">{escape(caption)}</div>'
-        f'<table style="border-collapse:collapse;margin:4px 0"><tr>{heads}</tr>{"".join(rows)}</table>{more}</div>'
+        '<table style="border-collapse:collapse;font:inherit;margin:4px 0">'
+        f"<tr>{heads}</tr>{''.join(rows)}</table>{more}</div>"
     )
 
 

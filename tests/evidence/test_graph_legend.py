@@ -39,7 +39,7 @@ def test_frames_and_ways(certified, way):
 def test_only_strengths_that_appear_are_explained():
     graph = build_graph(make_evidence(TABLE, [(0, 1, 2)], side=3), children=3, expand_at=0.92)
     assert {edge.strength for edge in graph.edges} == {0, 1, 2}
-    assert "cell removed: ratio fell\n< 20, < 60, ≥ 60 points" in words(graph)
+    assert "cell removed: ratio fell\n< 20, 20–60, ≥ 60 points" in words(graph)
     weak = dataclasses.replace(graph, edges=tuple(e for e in graph.edges if e.strength == 0))
     assert "cell removed: ratio fell\n< 20 points" in words(weak)
     assert not any("removed" in line for line in words(dataclasses.replace(graph, edges=())))
