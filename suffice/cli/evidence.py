@@ -103,7 +103,7 @@ def evidence(
     ] = None,
     regions: Annotated[
         bool,
-        typer.Option("--regions/--no-regions", help="Keep the regions below the MSEs, most of the table, for graphs."),
+        typer.Option("--regions/--no-regions", help="Keep the regions below the MSEs, for graphs."),
     ] = True,
     subexplanations: Annotated[
         bool, typer.Option("--subexplanations", help="Also write a table with one row for each of these regions.")

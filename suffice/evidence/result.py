@@ -281,7 +281,7 @@ class EvidenceSet(Sequence[Evidence]):
 
         Args:
             path: The file.
-            regions: Also the regions below the MSEs, most of the file; without them, graphs show MSEs only.
+            regions: Also the regions below the MSEs; without them the file is smaller, and graphs show MSEs only.
         """
         from suffice.evidence.storage import save_evidence
 

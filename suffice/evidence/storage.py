@@ -36,8 +36,8 @@ def save_evidence(evidence: EvidenceSet, path: str | Path, *, regions: bool = Tr
     Args:
         evidence: What was found.
         path: The file; folders that are not there are made.
-        regions: Also all regions evaluated below the MSEs. They are most of the file; without them, evidence that is
-            loaded keeps its counts, but its graphs show MSEs only.
+        regions: Also all regions evaluated below the MSEs, up to ``max_regions`` an image. Without them, evidence that
+            is loaded keeps its counts, but its graphs show MSEs only.
     """
     about = {
         **evidence.about,

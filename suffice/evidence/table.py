@@ -61,7 +61,7 @@ def evidence_table(
         model: Name of the model; default: that of the set.
         family: Its family; default: that of the set.
         pictures: Also the small pictures of what the model saw.
-        regions: Also all regions evaluated below the MSEs, which are the bulk of it.
+        regions: Also all regions evaluated below the MSEs, up to ``max_regions`` an image.
 
     Returns:
         Columns:
