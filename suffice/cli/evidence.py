@@ -177,7 +177,7 @@ def evidence(
                 try:
                     for found in work:
                         picture = waiting[found.index]
-                        found = replace(found, index=picture, image_id=opened[picture].id)
+                        found = replace(found, index=picture)
                         writer.add(found)
                         tell(found)
                 finally:

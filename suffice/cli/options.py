@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from suffice.vision import Classifier, Images
     from suffice.vision.stream import OnError
 
-Precision = Literal["fp32", "tf32", "bf16", "fp16"]
+Precision = Literal["fp32", "ieee", "tf32", "bf16", "fp16"]
 Resize = Literal["crop", "squash"]
 
 ModelName = Annotated[str, typer.Option("--model", "-m", help="Model, such as timm/deit_small_patch16_224.")]

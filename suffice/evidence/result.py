@@ -89,7 +89,7 @@ class Evidence:
         levels: Largest number of cells that the search went to.
         stopped: What ended the search.
         truncated: Whether the budget ended the evaluation below the MSEs early; counts are lower bounds then.
-        spent: Questions by what asked them: ``"levels"``, ``"pruning"``, ``"deletion"``, ``"mending"``,
+        spent: Questions by what asked them, but for the one about the baseline: ``"levels"``, ``"pruning"``, ``"deletion"``, ``"mending"``,
             ``"certifying"``, ``"below"``; and ``"confirming"``, those asked once more in fp32.
         mended: MSEs of a search in another precision that were none in fp32, and were mended.
         contrastive: With ``contrastive=True``: sets that are enough alone, and without which the rest is not.
@@ -103,7 +103,7 @@ class Evidence:
         grid: The grid.
         settings: Every choice behind these numbers.
         picture: What the model saw, made smaller: uint8 [3, h, w], at most 128 pixels a side.
-        image_id: Content hash of the image, where something random depended on it.
+        image_id: Content hash of the image.
     """
 
     mses: tuple[MSE, ...]

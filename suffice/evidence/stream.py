@@ -154,7 +154,7 @@ class EvidenceStream:
             grid=probe.grid,
             settings=self.settings,
             picture=picture,
-            image_id=vars(image).get("id"),
+            image_id=image.id,
         )
 
     def _saliency(self, pixels: Tensor, targets: Tensor, index: Tensor) -> Tensor | None:
