@@ -23,6 +23,7 @@ import torch
 from benchmarks import real_models
 from suffice import Classifier, Images
 from suffice.evidence import EvidenceSet, EvidenceStream, Settings
+from suffice.evidence.provenance import provenance
 from suffice.perturb import Runner
 
 MODELS = {"resnet50": real_models.resnet50_v1, "vit": real_models.vit_tiny}
@@ -73,8 +74,10 @@ def searched(net: Classifier, images: Images, settings: Settings, runners: dict[
     list(EvidenceStream(net, images[:2], None, chosen.changed(max_size=2), runner))
     started = time.perf_counter()
     work = EvidenceStream(net, images, None, chosen, runner)
-    found = EvidenceSet(sorted(work, key=lambda e: e.index), net.name, net.family, work.skipped, work.counters)
+    evidence = sorted(work, key=lambda e: e.index)
     seconds = time.perf_counter() - started
+    about = provenance(net, runner, chosen)
+    found = EvidenceSet(evidence, net.name, net.family, work.skipped, work.counters, about)
     exact = work.exact_runner
     return Run(precision, confirm, found, seconds, 0.0 if exact is runner else exact.counters.seconds)
 
