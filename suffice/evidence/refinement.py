@@ -11,7 +11,7 @@ from torch import Tensor
 from suffice.errors import OptionError
 from suffice.evidence.block import Block, as_mses
 from suffice.evidence.most_different import most_different
-from suffice.evidence.reduction import reduce_sets, sufficient
+from suffice.evidence.peeling import peel_sets
 from suffice.evidence.result import MSE
 from suffice.evidence.settings import Settings
 from suffice.perturb.regions import Grid
@@ -50,8 +50,8 @@ each cell of the 14×14 grid would become whole cells.
 def refine_mses(block: Block, sides: Sequence[int]) -> list[dict[int, tuple[MSE, ...]]]:
     """For each image, what is left of its MSEs that differ most on finer and finer grids.
 
-    Each cell becomes the cells that it consists of. Of these, the least important go first (by the ratio without each
-    alone), as many as can go, until no single one can. The next grid goes on from there.
+    Each cell becomes the cells that it consists of. Of these, the least important go first, as many as can go, until no
+    single one can; see :mod:`suffice.evidence.peeling`. The next grid goes on from there.
 
     Args:
         block: The images.
@@ -83,11 +83,8 @@ def refine_mses(block: Block, sides: Sequence[int]) -> list[dict[int, tuple[MSE,
         finer = Grid(side)
         region, grid = split_cells(grid, finer, region), finer
         criterion = block.criterion(grid=grid)
-        parent, cell, child = grid.without_each(region)
-        without = torch.full((len(slot), grid.cells), -1.0, device=device)
-        without[parent, cell] = criterion.ask(slot[parent], child).ratio
-        order = without.argsort(dim=1, descending=True, stable=True)
-        left = reduce_sets(grid, slot, region, order, sufficient(criterion))
+        left = peel_sets(grid, slot, region, criterion.ask).sorted_by("slot", "region", "rank")
+        left = left.first_of_each("slot", "region").sorted_by("rank")  # two may have become one
         for mine, mses in zip(refined, as_mses(criterion, left), strict=True):
             mine[side] = mses
         slot, region = left.slot, left.region
