@@ -109,6 +109,7 @@ def main() -> None:
     parser.add_argument("--grid", type=int, default=Settings().grid)
     parser.add_argument("--max-size", type=int, default=Settings().max_size)
     parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--without-exact", action="store_true", help="compare with the first run, not with fp32")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--assets", type=Path, default=real_models.ASSETS)
     parser.add_argument("--out", type=Path, default=Path("agreement"))
@@ -117,14 +118,18 @@ def main() -> None:
     real_models.ASSETS = options.assets
     options.out.mkdir(parents=True, exist_ok=True)
     settings = Settings(grid=options.grid, max_size=options.max_size)
-    runs = [f"{EXACT}:none", *filter(None, options.runs.split(","))]
+    runs = [*([] if options.without_exact else [f"{EXACT}:none"]), *filter(None, options.runs.split(","))]
     images = real_models.photographs()[: options.images]
     rows: list[dict[str, Any]] = []
     for key in options.models.split(","):
         net, exact = MODELS[key](options.device), None
         # Runs of one precision share a runner, so that a model is compiled or converted once.
         precisions = dict.fromkeys(run.split(":")[0] for run in runs)
-        runners = {p: Runner(net, batch_size=options.batch, precision=p, compile=options.compile) for p in precisions}
+        # fp32 is bound by its products: compiling gains little there.
+        runners = {
+            p: Runner(net, batch_size=options.batch, precision=p, compile=options.compile and p != EXACT)
+            for p in precisions
+        }
         for kind in runs:
             run = searched(net, images, settings, runners, kind)
             exact = exact or run.found
