@@ -115,13 +115,13 @@ class Searcher:
             contains = contains_any(self.grid, candidates, self._mses) & whole_level[candidates.slot]
             candidates = self.beam.leave_out(contains)
         asked: list[tuple[Rows, Doubt]] = [
-            (candidates, "never"),
-            (self.pruner.questions(), "never"),
-            (self.deletion.questions(), "never"),
-            (self.mending.questions(), "never"),
+            (candidates, "search"),
+            (self.pruner.questions(), "search"),
+            (self.deletion.questions(), "search"),
+            (self.mending.questions(), "search"),
             (self.mending.checks, "always"),
-            (self.mender.questions(), "threshold"),
-            (self.certifier.questions(), "threshold"),
+            (self.mender.questions(), "result"),
+            (self.certifier.questions(), "result"),
             (self.lattice.questions(), "counts"),
         ]
         parts = self.oracle.ask(asked)
