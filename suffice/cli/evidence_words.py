@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from suffice.evidence import MSE, Evidence, Settings
     from suffice.evidence.statistics import Summary
 
+MOST = 12  # MSEs of an image that a terminal shows
 # What to say of the images whose search ended so, after their number.
 ENDS = {
     "beam empty": "searched until nothing was left to enlarge.",
@@ -27,18 +28,24 @@ ENDS = {
 def print_evidence(found: Evidence) -> None:
     """Print the MSEs of one image, what lies below them, and what ended the search."""
     from suffice.evidence.counting import COUNTINGS
+    from suffice.evidence.telling import most_telling
 
     alone = f"baseline alone: {found.baseline_confidence:.3f}, {percent(found.baseline_ratio)} of it"
     title = f"{found.name}: {found.label}, confidence {found.confidence:.3f} ({alone})"
     if not output.stdout.is_terminal:
         output.note(title)
     columns = _columns(found)
-    _table(found, title, tuple(columns), list(zip(*columns.values(), strict=True)), range(len(columns) - 1))
+    rows = list(zip(*columns.values(), strict=True))
+    if output.stdout.is_terminal and len(rows) > MOST:
+        telling = sorted(found.mses.index(mse) for mse in most_telling(found.mses)[:MOST])
+        title += f"; the {MOST} of {len(rows)} MSEs that tell most (--out and --json have all)"
+        rows = [rows[number] for number in telling]
+    _table(found, title, tuple(columns), rows, range(len(columns) - 1))
 
     counts = {c: found.subexplanations(c) for c in COUNTINGS}
     thresholds = list(counts["distinct"])
-    rows = [(name, *(f"{of[t]:,}".replace(",", " ") for t in thresholds)) for name, of in counts.items()]
-    _table(found, "", ("sub-explanations", *(f"≥ {t:.0%}" for t in thresholds)), rows, range(1, 1 + len(thresholds)))
+    below = [(name, *(f"{of[t]:,}".replace(",", " ") for t in thresholds)) for name, of in counts.items()]
+    _table(found, "", ("sub-explanations", *(f"≥ {t:.0%}" for t in thresholds)), below, range(1, 1 + len(thresholds)))
     for title, sets in _besides(found).items():
         _table(found, title, (title, "cells", "ratio", "which"), sets, range(3))
 
