@@ -25,7 +25,7 @@ from scipy import stats
 from suffice import Classifier, open_images
 from suffice.compare import paired_ratio
 from suffice.evidence import EvidenceStream, Settings
-from suffice.evidence.writer import EvidenceWriter
+from suffice.evidence.files.writer import EvidenceWriter
 from suffice.perturb import Runner
 from suffice.zoo.training import load_trained, open_data
 

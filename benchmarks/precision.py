@@ -23,7 +23,7 @@ import torch
 from benchmarks import real_models
 from suffice import Classifier, Images
 from suffice.evidence import EvidenceSet, EvidenceStream, Settings
-from suffice.evidence.provenance import provenance
+from suffice.evidence.files.provenance import provenance
 from suffice.perturb import Runner
 
 MODELS = {"resnet50": real_models.resnet50_v1, "vit": real_models.vit_tiny}

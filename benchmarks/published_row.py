@@ -18,9 +18,9 @@ import torch
 from benchmarks.real_models import photographs, resnet50_v1
 from suffice.evidence import Evidence, EvidenceStream, Settings
 from suffice.evidence.counting import COUNTINGS
-from suffice.evidence.search import Searcher
-from suffice.evidence.seed_map import seed_map
-from suffice.evidence.table import count_column, evidence_table
+from suffice.evidence.files.table import count_column, evidence_table
+from suffice.evidence.search.searcher import Searcher
+from suffice.evidence.search.seed_map import seed_map
 from suffice.perturb import Probe, Runner
 
 PUBLISHED = {

@@ -11,7 +11,7 @@ import torch
 from suffice.bench.bare import beside_bare, seconds_of
 from suffice.bench.one_at_a_time import OneAtATime, search_one_at_a_time
 from suffice.evidence import EvidenceStream, Settings
-from suffice.evidence.writer import EvidenceWriter
+from suffice.evidence.files.writer import EvidenceWriter
 from suffice.metrics import Protocol, measure
 from suffice.perturb import Counters, Runner
 from suffice.perturb.runner import Precision

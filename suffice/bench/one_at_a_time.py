@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from suffice.evidence.beam import TIE
+from suffice.evidence.search.beam import TIE
 from suffice.evidence.settings import Settings
 from suffice.perturb.baselines import make_baseline
 from suffice.perturb.masks import cell_of_pixel

@@ -126,12 +126,12 @@ def evidence(
 
     from suffice.cli.evidence_words import print_evidence, print_summary
     from suffice.evidence import EvidenceStream
-    from suffice.evidence.folder import EvidenceFolder
-    from suffice.evidence.provenance import provenance
-    from suffice.evidence.statistics import summarize
-    from suffice.evidence.subexplanations import write_subexplanations
-    from suffice.evidence.table import evidence_record
-    from suffice.evidence.writer import EvidenceWriter
+    from suffice.evidence.files.folder import EvidenceFolder
+    from suffice.evidence.files.provenance import provenance
+    from suffice.evidence.files.statistics import summarize
+    from suffice.evidence.files.subexplanations import write_subexplanations
+    from suffice.evidence.files.table import evidence_record
+    from suffice.evidence.files.writer import EvidenceWriter
     from suffice.perturb import Runner
     from suffice.report import draw_evidence
     from suffice.report.names import figure_folder

@@ -9,7 +9,7 @@ from suffice.draw.words import counted, percent
 
 if TYPE_CHECKING:
     from suffice.evidence import MSE, Evidence, Settings
-    from suffice.evidence.statistics import Summary
+    from suffice.evidence.files.statistics import Summary
 
 MOST = 12  # MSEs of an image that a terminal shows
 # What to say of the images whose search ended so, after their number.
@@ -28,7 +28,7 @@ ENDS = {
 def print_evidence(found: Evidence) -> None:
     """Print the MSEs of one image, what lies below them, and what ended the search."""
     from suffice.evidence.counting import COUNTINGS
-    from suffice.evidence.telling import most_telling
+    from suffice.evidence.graph.telling import most_telling
 
     alone = f"baseline alone: {found.baseline_confidence:.3f}, {percent(found.baseline_ratio)} of it"
     title = f"{found.name}: {found.label}, confidence {found.confidence:.3f} ({alone})"
@@ -106,7 +106,7 @@ def _table(found: Evidence, title: str, heads: tuple[str, ...], rows: list[Any],
 
 def print_summary(summary: Summary, model: str, settings: Settings) -> None:
     """Print what the images say together, separated by what ended their search."""
-    from suffice.evidence.table import count_column
+    from suffice.evidence.files.table import count_column
 
     wanted = ["mses", "mean_size", "certified_share", "coverage", "diverse_0", "diverse_1", "diverse_2"]
     wanted += ["within_500", "within_1000", "within_2000", "within_4000", "baseline_ratio", "stability"]

@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import Any, Literal
 
 from suffice.evidence.counting import Counting
-from suffice.evidence.provenance import provenance
+from suffice.evidence.files.provenance import provenance
 from suffice.evidence.result import EvidenceSet
 from suffice.evidence.settings import (
     Confirm,

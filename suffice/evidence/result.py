@@ -13,12 +13,12 @@ from torch import Tensor
 from suffice.draw import show
 from suffice.evidence.counting import Counting, Counts, count_together
 from suffice.evidence.diversity import largest_diverse_family
-from suffice.evidence.graph import build_graph
-from suffice.evidence.set_drawing import to_html
+from suffice.evidence.files.statistics import Summary, summarize
+from suffice.evidence.files.subexplanations import subexplanation_table
+from suffice.evidence.files.table import evidence_table
+from suffice.evidence.graph.graph import build_graph
+from suffice.evidence.graph.set_drawing import to_html
 from suffice.evidence.settings import Settings
-from suffice.evidence.statistics import Summary, summarize
-from suffice.evidence.subexplanations import subexplanation_table
-from suffice.evidence.table import evidence_table
 from suffice.perturb.probe import Counters
 from suffice.perturb.regions import Grid
 from suffice.results import to_pandas
@@ -226,7 +226,7 @@ class EvidenceSet(Sequence[Evidence]):
         skipped: Images that could not be read.
         counters: What the runner did.
         about: All that has to be known to find the same again: hash of the weights, preprocessing, settings, precision,
-            versions; see :func:`suffice.evidence.provenance.provenance`. Empty for sets made by hand.
+            versions; see :func:`suffice.evidence.files.provenance.provenance`. Empty for sets made by hand.
     """
 
     def __init__(
@@ -259,7 +259,7 @@ class EvidenceSet(Sequence[Evidence]):
         return f"EvidenceSet({len(self)} images, {mses} MSEs, model={self.model!r})"
 
     def to_arrow(self) -> pyarrow.Table:
-        """One row an image; see :func:`suffice.evidence.table.evidence_table`."""
+        """One row an image; see :func:`suffice.evidence.files.table.evidence_table`."""
         return evidence_table(self)
 
     def to_pandas(self) -> Any:
@@ -269,29 +269,29 @@ class EvidenceSet(Sequence[Evidence]):
     def subexplanations(self) -> pyarrow.Table:
         """One row for each region evaluated in or below an MSE.
 
-        See :func:`suffice.evidence.subexplanations.subexplanation_table`.
+        See :func:`suffice.evidence.files.subexplanations.subexplanation_table`.
         """
         return subexplanation_table(self)
 
     def summary(self) -> Summary:
-        """Means, medians and standard errors over the images; see :func:`suffice.evidence.statistics.summarize`."""
+        """Means, medians, standard errors over the images; see :func:`~suffice.evidence.files.statistics.summarize`."""
         return summarize(self.to_arrow())
 
     def save(self, path: str | Path, *, regions: bool = True) -> Path:
-        """Write everything to one Parquet file; see :func:`suffice.evidence.storage.save_evidence`.
+        """Write everything to one Parquet file; see :func:`suffice.evidence.files.storage.save_evidence`.
 
         Args:
             path: The file.
             regions: Also the regions below the MSEs; without them the file is smaller, and graphs show MSEs only.
         """
-        from suffice.evidence.storage import save_evidence
+        from suffice.evidence.files.storage import save_evidence
 
         return save_evidence(self, path, regions=regions)
 
     @classmethod
     def load(cls, path: str | Path) -> EvidenceSet:
         """Read what :meth:`save` wrote, or the folder of ``suffice evidence --out``."""
-        from suffice.evidence.storage import load_evidence
+        from suffice.evidence.files.storage import load_evidence
 
         return load_evidence(path)
 

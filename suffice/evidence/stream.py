@@ -13,11 +13,11 @@ from torch import Tensor
 
 from suffice.draw import small_picture
 from suffice.errors import OptionError
-from suffice.evidence.extras import add_extras, wants_extras
-from suffice.evidence.refinement import check_refinement
+from suffice.evidence.beyond.extras import add_extras, wants_extras
+from suffice.evidence.beyond.refinement import check_refinement
 from suffice.evidence.result import Evidence
-from suffice.evidence.search import Searcher
-from suffice.evidence.seed_map import seed_map
+from suffice.evidence.search.searcher import Searcher
+from suffice.evidence.search.seed_map import seed_map
 from suffice.evidence.settings import (
     Settings,
 )

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from suffice.compare import paired_ratio
 from suffice.evidence import EvidenceSet, Settings, find_evidence
-from suffice.evidence.statistics import Statistic
-from suffice.evidence.table import count_column
+from suffice.evidence.files.statistics import Statistic
+from suffice.evidence.files.table import count_column
 from suffice.vision import Classifier, Images
 
 LEVELS = (0.8, 0.7, 0.6, 0.5)

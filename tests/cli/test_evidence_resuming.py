@@ -26,7 +26,7 @@ SEARCH = (
 # The command itself, but the search never comes to its third image, and what is finished is written at once.
 HANGING = """
 import itertools, sys, time
-import suffice.evidence, suffice.evidence.writer
+import suffice.evidence, suffice.evidence.files.writer
 from suffice.cli.app import main
 
 class Hanging(suffice.evidence.EvidenceStream):
@@ -34,7 +34,7 @@ class Hanging(suffice.evidence.EvidenceStream):
         yield from itertools.islice(super().__iter__(), 2)
         time.sleep(600)
 
-suffice.evidence.writer.SECONDS = 0.0
+suffice.evidence.files.writer.SECONDS = 0.0
 suffice.evidence.EvidenceStream = Hanging
 main()
 """

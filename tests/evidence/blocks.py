@@ -6,7 +6,7 @@ import itertools
 import torch
 
 from suffice.evidence import Settings, find_evidence
-from suffice.evidence.block import Block
+from suffice.evidence.beyond.block import Block
 from suffice.perturb import Runner
 from suffice.testing import Formula
 

@@ -1,0 +1,69 @@
+"""Evaluating what lies below the MSEs: the lattice of their subsets, size by size.
+
+All images descend together, each from the size of its own largest MSE. A set with a ratio at or above ``expand_at`` is
+expanded by deleting each of its cells; equal sets reached in several ways, or below several MSEs, are evaluated once.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from suffice.evidence.search.beam import no_sets
+from suffice.evidence.settings import Settings
+from suffice.perturb.regions import Grid
+from suffice.perturb.rows import Rows, rank_in_group, unique
+
+
+class Lattice:
+    """Sets below the MSEs of the images that are at it; ``truncated``: which have spent their budget, bool [slots]."""
+
+    def __init__(self, grid: Grid, settings: Settings, slots: int, device: torch.device) -> None:
+        self.grid, self.settings, self.slots = grid, settings, slots
+        self._roots = self._asked = no_sets(grid, device)
+        self._latest = no_sets(grid, device, ratio=torch.float32)
+        self._evaluated: list[Rows] = []
+        self._size = torch.zeros(slots, dtype=torch.long, device=device)  # of the sets evaluated next
+        self._count = torch.zeros(slots, dtype=torch.long, device=device)
+        self.truncated = torch.zeros(slots, dtype=torch.bool, device=device)
+
+    def begin(self, mses: Rows) -> None:
+        """Start below some MSEs; columns ``slot`` and ``region``."""
+        self._count[mses.slot], self.truncated[mses.slot] = 0, False
+        self._size.scatter_reduce_(0, mses.slot, self.grid.count(mses.region), "amax", include_self=False)
+        self._roots = Rows.cat([self._roots, Rows(slot=mses.slot, region=mses.region)])
+
+    def questions(self) -> Rows:
+        """The sets of the next size."""
+        growing = self._latest[self._latest.ratio >= self.settings.expand_at]
+        parent, _, child = self.grid.without_each(growing.region)
+        due = self.grid.count(self._roots.region) == self._size[self._roots.slot]
+        begun, self._roots = self._roots.split(due)
+        sets = Rows.cat([Rows(slot=growing.slot[parent], region=child), begun])
+
+        sets = sets[self.grid.count(sets.region) > 0]
+        sets = sets[unique(sets.slot, sets.region)[0]]
+        within = rank_in_group(sets.slot) < self.settings.max_regions - self._count[sets.slot]
+        self.truncated[sets.slot[~within]] = True
+        self._asked = sets[within]
+        return self._asked
+
+    def advance(self, ratio: Tensor) -> None:
+        """Take the answers, [K]."""
+        self._latest = self._asked.but(ratio=ratio)
+        self._evaluated.append(self._latest)
+        self._count += torch.bincount(self._latest.slot, minlength=self.slots)
+        self._size -= 1
+
+    def finished(self) -> Tensor:
+        """Which images have nothing left to expand, bool [slots]."""
+        growing = self._latest.slot[self._latest.ratio >= self.settings.expand_at]
+        left = torch.cat([growing, self._roots.slot])
+        return torch.bincount(left, minlength=self.slots) == 0
+
+    def collect(self, gone: Tensor) -> Rows:
+        """Hand out and forget what was evaluated for some images, bool [slots]: ``slot``, ``region``, ``ratio``."""
+        evaluated = Rows.cat([self._latest[:0], *self._evaluated])
+        mine, rest = evaluated.split(gone[evaluated.slot])
+        self._evaluated = [rest]
+        return mine

@@ -1,0 +1,151 @@
+"""Making sets that suffice minimal: pruning single cells, and certifying that no proper subset suffices."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from suffice.evidence.search.beam import no_sets
+from suffice.perturb.regions import Grid
+from suffice.perturb.rows import Rows, rank_in_group, unique
+
+
+class Pruner:
+    """Prunes sets that suffice until no single cell can go.
+
+    The rule is sequential: pass over the cells of a set in row-major order, take out each one without which the set
+    still suffices, and repeat until a pass takes out nothing. It is asked in parallel: all deletions that remain in the
+    pass are one question each, the first that succeeds is made, and those before it are known to fail. The result is
+    the same.
+
+    Attributes:
+        sets: Columns ``slot``, ``region``, ``cursor`` (cells before this one have been tried in this pass), ``removed``
+            (whether this pass has taken a cell out), ``rank`` (order of discovery within the image).
+    """
+
+    def __init__(self, grid: Grid, device: torch.device) -> None:
+        self.grid = grid
+        self.sets = no_sets(grid, device, cursor=torch.long, removed=torch.bool, rank=torch.long)
+        self._deletions = Rows(parent=self.sets.slot, cell=self.sets.slot)
+
+    def add(self, sets: Rows) -> None:
+        """Take in sets that suffice; columns ``slot``, ``region`` and ``rank``."""
+        zeros = torch.zeros_like(sets.slot)
+        self.sets = Rows.cat([self.sets, sets.but(cursor=zeros, removed=zeros.bool())])
+
+    def questions(self) -> Rows:
+        """The deletions that remain to be tried in the pass of each set."""
+        parent, cell, child = self.grid.without_each(self.sets.region)
+        left = (cell >= self.sets.cursor[parent]).nonzero().flatten()
+        self._deletions = Rows(parent=parent[left], cell=cell[left])
+        return Rows(slot=self.sets.slot[parent[left]], region=child[left])
+
+    def advance(self, suffices: Tensor) -> Rows:
+        """Take the answers, bool [K]; hand out the sets that are minimal now: ``slot``, ``region`` and ``rank``."""
+        succeed = self._deletions[suffices]
+        first = succeed[rank_in_group(succeed.parent) == 0]  # questions are in order of set and cell
+        sets, shrinks = self.sets, first.parent
+        stuck = torch.ones_like(sets.removed)
+        stuck[shrinks] = False
+        sets.region[shrinks] ^= self.grid.single(first.cell)
+        sets.cursor[shrinks] = first.cell + 1
+
+        done = stuck & ~sets.removed
+        sets.cursor[stuck] = 0
+        sets.removed[stuck] = False
+        sets.removed[shrinks] = True
+        finished, rest = sets.split(done)
+        # Of those that will end alike only the one found first goes on.
+        alike = ("slot", "region", "cursor", "removed")
+        self.sets = rest.sorted_by(*alike, "rank").first_of_each(*alike)
+        return Rows(slot=finished.slot, region=finished.region, rank=finished.rank)
+
+
+class Certifier:
+    """Evaluates the proper subsets of sets that suffice: what has none that suffices too is minimal for certain.
+
+    Subsets are evaluated small ones first; one that suffices is not enlarged, because what contains it is not minimal.
+    So the subsets that are handed out, unless they contain another one of them, are certain as well.
+
+    Attributes:
+        subsets: Those being enlarged; columns ``slot``, ``region`` and ``root``, the set they are below.
+        budget: Most subsets to evaluate for one image.
+    """
+
+    def __init__(self, grid: Grid, budget: int, slots: int, device: torch.device) -> None:
+        self.grid, self.budget = grid, budget
+        self._sufficient = no_sets(grid, device)
+        self.subsets = self._sufficient.but(root=grid.empty(0, device))
+        self._cut = self._sufficient
+        self.spent = torch.zeros(slots, dtype=torch.long, device=device)
+
+    def begin(self, slot: Tensor, root: Tensor) -> None:
+        """Start below sets that suffice."""
+        self.spent[slot] = 0
+        new = Rows(slot=slot, region=self.grid.empty(len(slot), slot.device), root=root)
+        self.subsets = Rows.cat([self.subsets, new])
+
+    def questions(self) -> Rows:
+        """Each subset enlarged by a cell of its root beyond its last one: none comes twice below the same root."""
+        if not len(self.subsets):
+            return self.subsets
+        inside, room = self.grid.to_bits(self.subsets.region), self.grid.to_bits(self.subsets.root)
+        beyond = inside.flip(1).cumsum(dim=1).flip(1) == 0
+        parent, cell = (room & beyond).nonzero(as_tuple=True)
+        larger = self.subsets[parent]
+        larger = larger.but(region=larger.region | self.grid.single(cell))
+        proper = (self.grid.as_words(larger.region) != self.grid.as_words(larger.root)).any(dim=1)
+        subsets = larger[proper]
+
+        # The same subset of two roots is one question; the budget counts questions.
+        rows, same = unique(subsets.slot, subsets.region)
+        asked = subsets.slot[rows]
+        affordable = rank_in_group(asked) < self.budget - self.spent[asked]
+        self.spent += torch.bincount(asked[affordable], minlength=len(self.spent))
+        self.subsets, beyond_budget = subsets.split(affordable[same])
+        self._cut = Rows.cat([self._cut, Rows(slot=beyond_budget.slot, region=beyond_budget.root)])
+        return self.subsets
+
+    def advance(self, suffices: Tensor) -> None:
+        """Take the answers, bool [K]."""
+        sufficient, self.subsets = self.subsets.split(suffices)
+        self._sufficient = Rows.cat([self._sufficient, Rows(slot=sufficient.slot, region=sufficient.region)])
+
+    def collect(self, gone: Tensor) -> tuple[Rows, Rows]:
+        """Hand out, for some images, bool [slots]: the subsets that suffice; and the sets that the budget cut off."""
+        mine, self._sufficient = self._sufficient.split(gone[self._sufficient.slot])
+        cut, self._cut = self._cut.split(gone[self._cut.slot])
+        return mine, cut
+
+
+def contains_any(grid: Grid, outer: Rows, inner: Rows, most: int = 1 << 22) -> Tensor:
+    """Which rows of ``outer`` contain a row of ``inner`` of the same slot, other than themselves; bool [K].
+
+    Both have columns ``slot`` and ``region``; no more than about ``most`` pairs are compared at once.
+    """
+    inner = inner.sorted_by("slot")
+    slots = int(torch.cat([outer.slot, inner.slot, outer.slot.new_zeros(1)]).max()) + 1
+    counts = torch.bincount(inner.slot, minlength=slots)
+    begins = counts.cumsum(0) - counts
+    pairs = counts[outer.slot]
+    block = (pairs.cumsum(0) - 1).clamp(min=0) // most
+    found = torch.zeros(len(outer), dtype=torch.bool, device=outer.slot.device)
+    words, within = grid.as_words(outer.region), grid.as_words(inner.region)
+    lengths = block.unique_consecutive(return_counts=True)[1].tolist()
+    for rows in torch.arange(len(outer), device=block.device).split(lengths):
+        number = pairs[rows]
+        row = torch.repeat_interleave(rows, number)
+        step = torch.arange(len(row), device=row.device) - torch.repeat_interleave(number.cumsum(0) - number, number)
+        other = begins[outer.slot[row]] + step
+        lies_within = ((within[other] & ~words[row]) == 0).all(dim=1) & (within[other] != words[row]).any(dim=1)
+        found[row[lies_within]] = True
+    return found
+
+
+def is_among(rows: Rows, others: Rows) -> Tensor:
+    """Which rows are equal to one of the others in ``slot`` and ``region``, bool [K]."""
+    both = Rows.cat([Rows(slot=part.slot, region=part.region) for part in (rows, others)])
+    first, same = unique(both.slot, both.region)
+    there = torch.zeros(len(first), dtype=torch.bool, device=rows.slot.device)
+    there[same[len(rows) :]] = True
+    return there[same[: len(rows)]]
