@@ -15,8 +15,9 @@ Cells = tuple[int, ...]
 LIMIT = 20
 # How many sufficient sets an image learns of in one round, at most.
 LESSONS = 4
-# After so many rounds, an image's necessary sets are those proven by then.
-ROUNDS = 40
+# After so many rounds, an image's necessary sets are those proven by then. Of six photographs with a ViT-Ti, four
+# needed a dozen questions each, one 1,000, and one 8,000, by which a single set was proven.
+ROUNDS = 15
 
 
 def find_necessary(
@@ -29,7 +30,8 @@ def find_necessary(
     image without each. Where the rest is enough after all, it is taken down to one more sufficient set, by which the
     next proposals are better. Where it is not, the proposal is necessary, and none is smaller: that is proven where
     showing more never hurts. Otherwise, what is listed still hits every sufficient set found and ends sufficiency, but
-    a smaller set that blocks without hitting is not ruled out.
+    there may be a smaller removal after which the rest is not enough although a part of it is; a contrastive set can
+    be one.
 
     Args:
         block: The images.

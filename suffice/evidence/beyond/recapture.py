@@ -182,9 +182,9 @@ def completeness(
 
     Example:
         >>> from suffice.testing import AnyOf
-        >>> oracle = AnyOf([(17, 24), (30,)], grid=7)
-        >>> net, image = oracle.classifier(56), oracle.image(56)
-        >>> completeness(net, image, targets=1, settings=Settings(baseline="black"))[0]
+        >>> oracle = AnyOf([(1, 4), (7,)], grid=3)
+        >>> net, image = oracle.classifier(12), oracle.image(12)
+        >>> completeness(net, image, targets=1, settings=Settings(grid=3, baseline="black"))[0]
         Recapture(name='tensor', first=2, second=2, both=2)
     """
     chosen = preset(settings or "default") if not isinstance(settings, Settings) else settings

@@ -56,8 +56,8 @@ def test_what_is_not_proven_in_time_is_not_listed():
     block = block_of(AtLeast(2, range(9), grid=3))  # only all but one cell are necessary
     one = dataclasses.replace(block, evidence=[dataclasses.replace(block.evidence[0], mses=())])
     assert found_in(one, rounds=2) == [()]
-    assert len(found_in(one, limit=4)[0]) == 4
-    assert all(len(cells) == 8 for cells in found_in(one)[0])
+    assert len(found_in(one, limit=4, rounds=40)[0]) == 4
+    assert all(len(cells) == 8 for cells in found_in(one, rounds=40)[0])
 
 
 def test_sets_that_do_not_suffice_are_not_believed():
