@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -142,8 +143,9 @@ class Evidence:
 
     @property
     def stability(self) -> float | None:
-        """Share of MSEs that stay sufficient under a small change, over all changes; None where it was not asked."""
-        kept = [ratio >= self.settings.threshold for m in self.mses for ratio in (m.under or {}).values()]
+        """Share of MSEs whose ratio stays high enough under a small change, over all changes; None if not asked for."""
+        enough = operator.gt if self.settings.strict else operator.ge
+        kept = [enough(r, self.settings.threshold) for m in self.mses for r in (m.under or {}).values()]
         return sum(kept) / len(kept) if kept else None
 
     @property
@@ -159,7 +161,7 @@ class Evidence:
             "beam empty": f"{found}: nothing was left to enlarge{by_deletion}.",
             "max_mses": f"{found}, stopped at the limit: more than max_mses={chosen.max_mses}.",
             "max_size": f"{found}, stopped at sets of max_size={chosen.max_size} cells{by_deletion}.",
-            "max_questions": f"{found}, stopped before more than max_questions={chosen.max_questions}{by_deletion}.",
+            "max_questions": f"{found}, stopped before more than max_questions={chosen.max_questions}.",
             "nothing needed": f"The baseline alone already keeps {self.baseline_ratio:.0%} of the confidence.",
             "no confidence": f"No evidence: the model's confidence in {self.label} is {self.confidence:.2g}, and ratios"
             f" to less than min_confidence={chosen.min_confidence} mean nothing.",

@@ -29,9 +29,9 @@ BLOCK = 64  # rows that are in memory at once
 def save_evidence(evidence: EvidenceSet, path: str | Path, *, regions: bool = True) -> Path:
     """Write evidence to a Parquet file, whole or not at all, and return its path.
 
-    The columns are those of :func:`~suffice.evidence.files.table.evidence_table`, with pictures, and with regions unless
-    told otherwise. The schema's metadata has, under ``suffice``, JSON with :attr:`EvidenceSet.about`, the images that were
-    skipped, and counters.
+    The columns are those of :func:`~suffice.evidence.files.table.evidence_table`, with pictures, and with regions
+    unless told otherwise. The schema's metadata has, under ``suffice``, JSON with :attr:`EvidenceSet.about`, the images
+    that were skipped, and counters.
 
     Args:
         evidence: What was found.

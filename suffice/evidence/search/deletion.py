@@ -74,5 +74,5 @@ class Deletion:
         sets.region[made] = leaps.region[farthest[made]]
         sets.position[made] = leaps.position[farthest[made]]
         sets.position[~made] += 1  # not even the next cell can go: it stays
-        finished, self.sets = sets.split(sets.position == sets.end)
+        finished, self.sets = sets.split(sets.position >= sets.end)
         return Rows(slot=finished.slot, region=finished.region, rank=finished.rank)

@@ -48,10 +48,8 @@ def reduce_sets(grid: Grid, slot: Tensor, region: Tensor, order: Tensor, holds: 
     every = torch.arange(len(slot), device=slot.device)
     begin = holds(slot, region).nonzero().flatten()
     deletion, pruner = Deletion(grid, slot.device), Pruner(grid, slot.device)
-    filled = grid.count(region[begin]) > 0
-    done = [Rows(slot=slot, region=region, rank=every)[begin[~filled]]]  # nothing can go out of an empty set
-    begin = begin[filled]
     deletion.add(slot[begin], region[begin], order[begin], every[begin])
+    done = [Rows(slot=slot, region=region, rank=every)[:0]]
     while len(deletion.sets) or len(pruner.sets):
         leaps, single = deletion.questions(), pruner.questions()
         answers = holds(torch.cat([leaps.slot, single.slot]), torch.cat([leaps.region, single.region]))

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from suffice.errors import OptionError
-from suffice.evidence import EvidenceSet, Settings, writer
+from suffice.evidence import EvidenceSet, Settings
+from suffice.evidence.files import writer
 from suffice.evidence.files.folder import EvidenceFolder
 from suffice.evidence.files.provenance import differences
 from suffice.evidence.files.writer import EvidenceWriter
