@@ -25,7 +25,7 @@ SEARCH = (
 )
 # The command itself, but the search never comes to its third image, and what is finished is written at once.
 HANGING = """
-import itertools, sys, time
+import itertools, signal, sys, time
 import suffice.evidence, suffice.evidence.files.writer
 from suffice.cli.app import main
 
@@ -34,6 +34,7 @@ class Hanging(suffice.evidence.EvidenceStream):
         yield from itertools.islice(super().__iter__(), 2)
         time.sleep(600)
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which shells switch off for what runs in the background
 suffice.evidence.files.writer.SECONDS = 0.0
 suffice.evidence.EvidenceStream = Hanging
 main()

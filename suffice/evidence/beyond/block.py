@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from suffice.evidence.result import MSE, Evidence
-from suffice.evidence.search.criterion import Criterion
+from suffice.evidence.search.criterion import Criterion, rounded
 from suffice.evidence.settings import Settings
 from suffice.perturb.baselines import Baseline
 from suffice.perturb.probe import Probe
@@ -77,7 +77,7 @@ class Block:
 def as_mses(criterion: Criterion, sets: Rows) -> list[tuple[MSE, ...]]:
     """Sets with ``slot`` and ``region``, from which no single cell can go, as MSEs of each of the images of a probe."""
     found: list[list[MSE]] = [[] for _ in range(len(criterion.probe))]
-    ratios = criterion.ask(sets.slot, sets.region).ratio.tolist()
+    ratios = rounded(criterion.ask(sets.slot, sets.region).ratio).tolist()
     cells = criterion.probe.grid.to_cells(sets.region)
     for slot, mine, ratio in zip(sets.slot.tolist(), cells, ratios, strict=True):
         margin = ratio - criterion.settings.threshold

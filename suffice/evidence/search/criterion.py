@@ -62,7 +62,7 @@ class Criterion:
         response = self.probe.respond(slot, region)
         ratio = self.ratio(slot, response.score)
         assert response.new is not None  # of regions it is always known
-        return Answers(ratio, self._enough(ratio, response.correct), response.new)
+        return Answers(ratio, self._enough(rounded(ratio), response.correct), response.new)
 
     def ratio(self, slot: Tensor, confidence: Tensor) -> Tensor:
         """Confidences [K] as ratios to the whole image; what is not a number is below every threshold."""
@@ -70,7 +70,7 @@ class Criterion:
         if self.settings.above_baseline:
             # Where the baseline says as much as the image, there is nothing above it: the empty set is enough.
             base = torch.where(self.hidden[slot] < whole, self.hidden[slot], base)
-        return rounded(torch.nan_to_num((confidence - base) / (whole - base), nan=-1.0, posinf=-1.0))
+        return torch.nan_to_num((confidence - base) / (whole - base), nan=-1.0, posinf=-1.0)
 
     def _enough(self, ratio: Tensor, correct: Tensor) -> Tensor:
         chosen = self.settings

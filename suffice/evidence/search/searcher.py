@@ -18,7 +18,7 @@ from torch import Tensor
 from suffice.evidence.result import MSE, Stopped, Way
 from suffice.evidence.search.beam import Beam, no_sets
 from suffice.evidence.search.confirmation import Confirmation, Doubt, Mending
-from suffice.evidence.search.criterion import Criterion
+from suffice.evidence.search.criterion import Criterion, rounded
 from suffice.evidence.search.deletion import Deletion
 from suffice.evidence.search.lattice import Lattice
 from suffice.evidence.search.minimality import Certifier, Pruner, contains_any, is_among
@@ -137,7 +137,7 @@ class Searcher:
         self._keep(self.mender.advance(mended.suffices))
         self.mender.add(self.mending.advance(checked.suffices, grown.ratio))
         self.certifier.advance(certified.suffices)
-        self.lattice.advance(below.ratio)
+        self.lattice.advance(rounded(below.ratio))
         self.phase[searching] = Phase.PRUNING
         self._move_on()
         return self._collect()
@@ -280,7 +280,7 @@ class Searcher:
         mine, self._mses = self._mses.split(done[self._mses.slot])
         mine = mine.sorted_by("slot", "rank")
         sure = self.oracle.sure
-        ratio = sure.ask(mine.slot, mine.region).ratio  # remembered
+        ratio = rounded(sure.ask(mine.slot, mine.region).ratio)  # remembered
         asked = mine.rank >> BITS & (1 << BITS) - 1
         mses = self._by_slot(done, mine.but(ratio=ratio, asked=asked))
         below = self._by_slot(done, self.lattice.collect(done))

@@ -146,7 +146,7 @@ def test_other_files_are_refused(found, tmp_path):
 
 
 def test_a_file_appears_whole_or_not_at_all(found, tmp_path, monkeypatch):
-    from suffice.evidence import storage
+    from suffice.evidence.files import storage
 
     path = found.save(tmp_path / "a.parquet")
     before = path.read_bytes()

@@ -32,7 +32,7 @@ def test_monotone_formulas_have_their_prime_implicants(seeds):
 @given(SEEDS)
 def test_any_formula_subset_minimal(seeds):
     oracles = [formula(seed) for seed in seeds]
-    found = search_bank(oracles, beam_width=WIDE, minimal="subset")
+    found = search_bank(oracles, beam_width=WIDE, minimal="subset", certify=None)
     assert [found_sets(e) for e in found] == [minimal_sufficient_sets(o, minimal="subset") for o in oracles]
     assert all(m.certified for e in found for m in e.mses)
 
