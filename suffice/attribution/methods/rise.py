@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import torch
 from torch import Tensor
@@ -12,6 +12,8 @@ from suffice.options import Count, Range
 from suffice.perturb.baselines import Baseline
 from suffice.perturb.batch import Batch, Output
 from suffice.vision.noise import uniform_noise
+
+Border = Literal["reflect", "edge"]
 
 
 @method("rise", reference="Petsiuk, Das, Saenko, RISE, BMVC 2018")
@@ -23,6 +25,7 @@ def rise(
     share: Annotated[float, Range(0, 1, above=True, below=True)] = 0.5,
     baseline: Baseline = "mean",
     coverage: bool = False,
+    border: Border = "reflect",
     output: Output = "score",
 ) -> Tensor:
     """Mean score of randomly masked images in which a pixel is visible.
@@ -34,12 +37,14 @@ def rise(
         share: Of cells that are seen.
         baseline: What shows where the mask is low; ``"mean"`` is zero after normalization, as published.
         coverage: Divide by how much each pixel was really seen, rather than by what is expected on average.
+        border: Beyond the centers of the outermost cells a mask is mirrored, ``"reflect"``, as published, or stays as
+            it is there, ``"edge"``.
         output: Average the ``"score"`` or the ``"logit"``.
 
     Returns:
         [B, H, W].
     """
-    made = RandomMasks(masks, side, share, batch.seed, len(batch))
+    made = RandomMasks(masks, side, share, batch.seed, len(batch), border)
     image = torch.arange(len(batch), device=batch.pixels.device).repeat(masks)
     scores = batch.probe(baseline, output=output).ask(image, made)
     total, seen = made.sums(scores, image, len(batch), batch.net.size)
@@ -55,8 +60,11 @@ class RandomMasks:
     ``images``, one after the other.
     """
 
-    def __init__(self, count: int, side: int, share: float, seed: int, images: int = 1) -> None:
+    def __init__(
+        self, count: int, side: int, share: float, seed: int, images: int = 1, border: Border = "reflect"
+    ) -> None:
         self.count, self.side, self.share, self.seed, self.images = count, side, share, seed, images
+        self.border = border
 
     def __len__(self) -> int:
         return self.count * self.images
@@ -86,15 +94,18 @@ class RandomMasks:
         seeds = torch.full_like(number, self.seed)
         chance = uniform_noise(seeds, number, (self.side * self.side + 2,))
         grid = (chance[:, 2:] < self.share).float().view(-1, self.side, self.side)
-        down, across = (_weights(length, self.side, chance[:, axis]) for axis, length in enumerate(size))
+        down, across = (_weights(length, self.side, chance[:, axis], self.border) for axis, length in enumerate(size))
         return down @ grid @ across.transpose(1, 2)
 
 
-def _weights(length: int, side: int, chance: Tensor) -> Tensor:
+def _weights(length: int, side: int, chance: Tensor, border: Border) -> Tensor:
     """How much of each cell of a grid each pixel row shows, [K, length, side], for offsets given by chance [K]."""
     cell = -(-length // side)
     offset = (chance * cell).floor()
     pixel = torch.arange(length, device=chance.device) + offset[:, None]
-    # Half-pixel centers of a grid enlarged to (side + 1) cells; beyond the outermost centers the value stays.
-    position = ((pixel + 0.5) * side / ((side + 1) * cell) - 0.5).clamp(0, side - 1)
+    # Half-pixel centers of a grid enlarged to (side + 1) cells.
+    position = (pixel + 0.5) * side / ((side + 1) * cell) - 0.5
+    if border == "reflect":
+        position = side - 1 - (side - 1 - position.abs()).abs()
+    position = position.clamp(0, side - 1)
     return (1 - (position[:, :, None] - torch.arange(side, device=chance.device)).abs()).clamp(min=0)

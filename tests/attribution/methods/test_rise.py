@@ -2,11 +2,13 @@
 
 import pytest
 import torch
+from scipy import ndimage
 
 from suffice.attribution import attribute
 from suffice.attribution.methods.rise import RandomMasks
 from suffice.errors import OptionError
 from suffice.testing import WeightedSum
+from suffice.vision.noise import uniform_noise
 from tests.attribution.nets import pictures, small_cnn
 
 IMAGES, TARGETS = pictures(), [1, 4, 2]
@@ -39,6 +41,25 @@ def test_masks_are_smooth_shifted_and_cover_their_share():
     # By the random shift no place is favored: all are seen about equally often.
     assert float(masks.mean(dim=0).std()) < 0.05
     assert not torch.equal(masks[0], masks[1])
+
+
+@pytest.mark.parametrize(("border", "mode"), [("reflect", "mirror"), ("edge", "nearest")])
+@pytest.mark.parametrize(("side", "size"), [(7, (56, 56)), (7, (224, 224)), (5, (33, 48)), (1, (8, 8))])
+def test_borders_are_those_of_scipy(border, mode, side, size):
+    """The original enlarges grids by scikit-image's ``resize(mode="reflect")``, which is this zoom of SciPy."""
+    made = RandomMasks(20, side, 0.5, seed=2, border=border)
+    chance = uniform_noise(torch.full((20,), 2), torch.arange(20), (side * side + 2,))
+    masks = made.make(torch.arange(20), size)
+    for mask, numbers in zip(masks, chance, strict=True):
+        grid = (numbers[2:] < 0.5).double().view(side, side).numpy()
+        cell = [-(-length // side) for length in size]
+        large = ndimage.zoom(grid, [(side + 1) * c / side for c in cell], order=1, mode=mode, grid_mode=True)
+        top, left = (int(n * c) for n, c in zip(numbers[:2].tolist(), cell, strict=True))
+        expected = torch.from_numpy(large[top : top + size[0], left : left + size[1]]).float()
+        torch.testing.assert_close(mask, expected, rtol=0, atol=1e-5)
+    if side > 1:
+        other = RandomMasks(20, side, 0.5, seed=2, border="edge" if border == "reflect" else "reflect")
+        assert float((other.make(torch.arange(20), size) - masks).abs().max()) > 0.3
 
 
 def test_masks_depend_on_seed_and_number_alone():
