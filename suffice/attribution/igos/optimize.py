@@ -83,15 +83,13 @@ class Descent:
         plain = ScorePath() if self.search_loss == "plain" else None
         losses = deleted.new_zeros(len(deleted)) if plain is None else objective.losses(active, deleted, plain)
         for iteration in range(self.iterations):
-            path = paths(iteration)
-            integrated, gradients = objective.losses_and_gradients(active, deleted[active], path)
+            path, here = paths(iteration), deleted[active]
+            integrated, gradients = objective.losses_and_gradients(active, here, path)
             before = integrated if plain is None else losses[active]
-            deleted[active], losses[active], paid = search(
-                active, deleted[active], before, gradients, path if plain is None else plain
-            )
+            deleted[active], losses[active] = search(active, here, before, gradients, plain or path)
             if path.noise is None:
-                # Without noise, the next gradient would be the same, and would not pay either.
-                active = active[paid]
+                # Where nothing moved, not even by the last small step, the next gradient is the same.
+                active = active[(deleted[active] != here).flatten(1).any(dim=1)]
                 if not len(active):
                     break
         return deleted
@@ -130,18 +128,17 @@ class LineSearch:
 
     def __call__(
         self, index: Tensor, deleted: Tensor, losses: Tensor, gradients: Tensor, path: ScorePath
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    ) -> tuple[Tensor, Tensor]:
         """Take a step from deletions [K, P, s, s] of images [K] against their gradients.
 
         The losses [K] are those of these deletions along the path, on which steps are tried, always with the same
-        noise. Returns deletions after the step, their losses, and whether a step paid [K].
+        noise. Returns deletions after the step, and their losses.
         """
         wanted = ARMIJO * self.ladder * gradients.square().sum(dim=(1, 2, 3))[:, None]
         limits = losses[:, None] - wanted.clamp(min=ROUNDING[deleted.dtype])
         order, worth = self._worth_trying(index, deleted, gradients, limits)
 
         after, losses_after = (deleted - self.last * gradients).clamp(0, 1), losses.clone()
-        paid = torch.zeros(len(index), dtype=torch.bool, device=index.device)
         done, waiting = 0, worth.nonzero()[:, 0]
         while len(waiting):
             questions = len(waiting) * len(self.objective.scores.terms) * path.steps
@@ -159,10 +156,9 @@ class LineSearch:
             first = pays[row].int().argmax(dim=1)
             chosen = pays[row, column] & (column == first)
             after[rows[chosen]], losses_after[rows[chosen]] = tried[chosen], found[chosen]
-            paid[rows[chosen]] = True
             done += at_once
             waiting = waiting[~pays.any(dim=1) & (worth[waiting] > done)]
-        return after, losses_after, paid
+        return after, losses_after
 
     def _worth_trying(self, index: Tensor, deleted: Tensor, gradients: Tensor, limits: Tensor) -> tuple[Tensor, Tensor]:
         """The steps of each image with those that can pay first [K, steps], and how many these are [K]."""

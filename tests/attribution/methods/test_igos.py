@@ -54,6 +54,15 @@ def test_masks_follow_the_formulas_step_by_step(name, optimizer, step):
         assert float((masks[-1] - masks[0]).abs().max()) > 0.02
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_a_step_that_does_not_pay_is_not_the_last(name):
+    """The last, small step is taken anyway, so the next gradient is another one, also without noise."""
+    net, images = sure_cnn(torch.float64), pictures(2)
+    options = {"l1": 0.3, "l2": 1.0, "step_size": 1e4}
+    without, hardly = (found_by(name, net, images, 12, noise=noise, **options) for noise in (0.0, 1e-13))
+    torch.testing.assert_close(without, hardly, atol=1e-6, rtol=0)
+
+
 @pytest.mark.parametrize(("name", "calls"), [("i-gos", 1), ("igos+", 2), ("igos++", 4)])
 def test_masks_follow_the_formulas_with_noise_that_stays_within_an_iteration(name, calls):
     net, images = sure_cnn(torch.float64), pictures(2)
