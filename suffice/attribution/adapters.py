@@ -16,6 +16,7 @@ from suffice.attribution.api import explain
 from suffice.attribution.method import Method, Need, find_method
 from suffice.attribution.methods.gradient import Reduction, over_channels
 from suffice.errors import OptionError
+from suffice.perturb import enlarge
 from suffice.perturb.batch import Batch
 from suffice.perturb.runner import Runner
 from suffice.vision import Classifier
@@ -120,8 +121,9 @@ def as_explain_func(
     """A method with its options as the ``explain_func`` that Quantus calls.
 
     That is ``explain_func(model, inputs, targets, **ignored)``, from a module, inputs [B, 3, H, W] normalized as for
-    the classifier and classes [B] to maps [B, H, W]. The module may be another one than the classifier's, as in tests
-    that randomize weights. ``batch_size`` bounds the inputs per forward, and ``seed`` is that of everything random.
+    the classifier and classes [B] to maps [B, H, W], those of a coarser method enlarged bilinearly. The module may be
+    another one than the classifier's, as in tests that randomize weights. ``batch_size`` bounds the inputs per forward,
+    and ``seed`` is that of everything random.
     """
     chosen = find_method(method)
     chosen.check(options)
@@ -137,7 +139,8 @@ def as_explain_func(
             )
         ids = [str(i) for i in range(len(pixels))]
         batch = Batch(own, pixels, classes, ids, seed, Runner(own, batch_size=batch_size))
-        return explain(batch, chosen, **options).cpu().numpy()
+        maps = enlarge(explain(batch, chosen, **options), (pixels.shape[2], pixels.shape[3]), "bilinear")
+        return maps.cpu().numpy()
 
     return explain_func
 
