@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 from torch import Tensor
+from torch.utils.data import DataLoader
 
 from suffice.errors import ImageError, OptionError, UnreadableImage
 from suffice.options import Count, check_options
@@ -47,7 +48,8 @@ def open_images(
             * a PIL image, or the bytes of a file;
             * a tensor [3, H, W], [1, H, W], [N, 3, H, W] or [N, 1, H, W], uint8 or float in [0, 1];
             * an array H×W, H×W×C, N×H×W×C (C = 1, 3, 4), uint8, uint16 or float in [0, 1];
-            * a map-style data set of images or (image, label) pairs, also one of Hugging Face;
+            * a map-style data set of images or (image, label) pairs, also one of Hugging Face, or a ``DataLoader`` of
+              one; where it names its classes, labels are these names, as an index may mean another class to a model;
             * :class:`Images` (given back as they are) or a :class:`Picture`;
             * a list or tuple of all these.
         root: Folder that the paths in a manifest are relative to; default: the folder of the manifest.
@@ -132,6 +134,8 @@ class _Opening:
             if not source:
                 raise ImageError("The list of images is empty; give at least one image, path, array or tensor.")
             return [picture for i, entry in enumerate(source) for picture in self.open(entry, (*position, i))]
+        if isinstance(source, DataLoader):  # its batches are for training; the pictures are in its data set
+            return self.open(source.dataset, position)
         if isinstance(getattr(source, "features", None), Mapping) and hasattr(source, "__len__"):
             return self._items(HuggingFaceDataset(source), len(source), "dataset", position)
         if hasattr(source, "__getitem__") and hasattr(source, "__len__") and not isinstance(source, Mapping):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -113,6 +114,7 @@ class MapDataset:
         if len(dataset) == 0:
             raise ImageError(f"The data set {type(dataset).__name__} is empty.")
         self.dataset = dataset
+        self.names = _class_names(dataset)
         self._lock = threading.Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:  # the lock cannot be pickled and need not be
@@ -133,8 +135,8 @@ class MapDataset:
         return self._item(index)[0]
 
     def label(self, index: int) -> Any:
-        """The second part of the item, if it has one."""
-        return self._item(index)[1]
+        """The second part of the item, if it has one; where the data set names its classes, the name of that class."""
+        return _named(self._item(index)[1], self.names)
 
 
 class HuggingFaceDataset:
@@ -153,6 +155,7 @@ class HuggingFaceDataset:
             raise ImageError("The data set is empty.")
         self.column, self.label_column = columns["Image"], columns.get("ClassLabel")
         self.has_labels = self.label_column is not None
+        self.names = getattr(dataset.features[self.label_column], "names", None) if self.label_column else None
         # Without the user's format and transforms: what is wanted is the picture, not a model's input.
         plain = dataset.with_format(None)
         undecoded = type(dataset.features[self.column])(decode=False)
@@ -168,8 +171,33 @@ class HuggingFaceDataset:
         return image
 
     def label(self, index: int) -> Any:
-        """Value of the label column."""
-        return None if self.labels is None else self.labels[index][self.label_column]
+        """The name of the class in the label column."""
+        return None if self.labels is None else _named(self.labels[index][self.label_column], self.names)
+
+
+def _class_names(dataset: Any) -> list[str] | None:
+    """Names of the classes of a data set as those of torchvision have them, also of a part of one.
+
+    An index means another class to another model, while a name means the same; of several names it is the first, and
+    WordNet ids, where there are any, are unique.
+    """
+    while not hasattr(dataset, "classes") and hasattr(dataset, "dataset"):
+        dataset = dataset.dataset
+    names = getattr(dataset, "wnids", None) or getattr(dataset, "classes", None)
+    if not isinstance(names, (list, tuple)):
+        return None
+    return [str(name[0] if isinstance(name, (list, tuple)) else name) for name in names]
+
+
+def _named(label: Any, names: list[str] | None) -> Any:
+    """The name of the class that an index means; another label as it is, and the -1 of unlabeled items as None."""
+    if names is None:
+        return label
+    try:
+        number = operator.index(label)
+    except TypeError:
+        return label
+    return None if number == -1 else names[number] if 0 <= number < len(names) else label
 
 
 @dataclass(frozen=True)

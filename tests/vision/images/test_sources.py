@@ -8,8 +8,12 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from torch.utils.data import DataLoader, Subset
+from torchvision.datasets import ImageFolder
 
-from suffice.errors import ImageError, ImageTooLarge, UnreadableImage
+from suffice.attribution import attribute
+from suffice.errors import ImageError, ImageTooLarge, OptionError, UnreadableImage
+from suffice.vision import Classifier
 from suffice.vision.images import open_images
 from tests.vision.images.files import Squares, decoded, save
 
@@ -95,6 +99,35 @@ class TestDatasets:
         assert again.ids == images.ids
         assert again.labels == [0, 1, 2]
 
+    def test_labels_are_the_names_of_classes(self, tmp_path):
+        """The second class of a folder is not the second class of a model."""
+        for name in ("pug", "beagle"):
+            (tmp_path / name).mkdir()
+            save(tmp_path / name / "1.png", (9, 9, 9))
+        folder = ImageFolder(str(tmp_path))
+        for source in (folder, Subset(folder, [0, 1]), DataLoader(folder, batch_size=2, shuffle=True), str(tmp_path)):
+            assert open_images(source).labels == ["beagle", "pug"]
+        net = Classifier(
+            torch.nn.Flatten(), size=2, mean=(0,) * 3, std=(1,) * 3, labels=[*"abcdefghij", "pug", "beagle"]
+        )
+        found = attribute(net, open_images(folder), "gradient", targets=open_images(folder).labels)
+        assert found.targets.tolist() == [11, 10]
+        with pytest.raises(OptionError, match="no class 'beagle'"):
+            attribute(net.replace(labels=list("abcdefghijkl")), folder, "gradient", targets=open_images(folder).labels)
+
+    def test_names_of_several_words_and_items_without_a_class(self):
+        class Named(Squares):
+            classes = (("tench", "Tinca tinca"), ("goldfish",))
+
+        class Unlabeled(Named):
+            def __getitem__(self, index):
+                return super().__getitem__(index)[0], torch.tensor(-1)
+
+        assert open_images(Named(2)).labels == ["tench", "goldfish"]
+        assert open_images(Unlabeled(2)).labels == [None] * 2
+        Named.wnids = ["n1", "n2"]
+        assert open_images(Named(2)).labels == ["n1", "n2"]
+
     def test_hugging_face(self, tmp_path):
         datasets = pytest.importorskip("datasets")
         paths = [save(tmp_path / f"{i}.png", (i, i, i)) for i in range(3)]
@@ -114,7 +147,7 @@ class TestDatasets:
             images = open_images(source)
             assert images.names == ["dataset[0]", "dataset[1]", "dataset[2]"]
             assert repr(images) == "Images(3, labels on demand)"
-            assert images.labels == [1, 0, 1]
+            assert images.labels == ["dog", "cat", "dog"]
             assert images[2].decode().getpixel((0, 0)) == (2, 2, 2)
             assert images.ids == open_images(paths).ids
         with pytest.raises(ImageTooLarge):
