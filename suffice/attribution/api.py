@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import inspect
 import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -69,6 +71,9 @@ def attribute(
         (torch.Size([1, 32, 32]), tensor([1]))
     """
     chosen = find_method(method)
+    for name in options.keys() - chosen.options.keys():  # perhaps not one of the method that was meant
+        if near := difflib.get_close_matches(name, inspect.signature(attribute).parameters, n=1, cutoff=0.8):
+            raise OptionError(f"attribute has no argument {name!r}. Did you mean {near[0]}=?")
     chosen.check(options)
     _check_fit(chosen, net)
     if runner is None:

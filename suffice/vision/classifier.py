@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from itertools import chain
@@ -35,15 +36,19 @@ SCORES: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-def targets_of(targets: Targets, index: Sequence[int], count: int) -> Targets:
-    """The targets (None, one for all, or one for each of ``count`` images) of the images at some positions."""
-    if targets is None or isinstance(targets, (int, str)):
-        return targets
-    if isinstance(targets, Tensor):
-        targets = targets.flatten().tolist()
-    if len(targets) != count:
-        raise OptionError(f"{len(targets)} targets were given for {count} images; give one for all or one per image.")
-    return [targets[i] for i in index]
+def targets_of(targets: Targets, index: Sequence[int], count: int) -> int | str | list[int | str] | None:
+    """The targets (None, one for all, or one for each of ``count`` images) of the images at some positions.
+
+    Tensors, NumPy arrays, their scalars and pandas Series are taken as the plain values that they hold.
+    """
+    plain: Any = targets
+    if hasattr(plain, "tolist"):
+        plain = plain.reshape(-1).tolist() if getattr(plain, "ndim", 1) > 1 else plain.tolist()
+    if plain is None or isinstance(plain, (int, str)):
+        return plain
+    if len(plain) != count:
+        raise OptionError(f"{len(plain)} targets were given for {count} images; give one for all or one per image.")
+    return [plain[i] for i in index]
 
 
 class Classifier:
@@ -231,7 +236,8 @@ class Classifier:
         Raises:
             OptionError: No class has that label; the message suggests close ones.
         """
-        if isinstance(label, int):
+        if not isinstance(label, str):
+            label = operator.index(label)
             if self.labels is not None and not 0 <= label < len(self.labels):
                 raise OptionError(f"{self.name} has classes 0 to {len(self.labels) - 1}; there is no class {label}.")
             return label
@@ -256,11 +262,10 @@ class Classifier:
             whole: Scores [N, classes] of the whole images.
         """
         count, classes = whole.shape
-        if targets is None:
+        plain = targets_of(targets, range(count), count)
+        if plain is None:
             return whole.argmax(dim=1)
-        if isinstance(targets, (int, str)):
-            targets = [targets] * count
-        indices = [self.class_index(t) for t in targets_of(targets, range(count), count)]  # type: ignore[union-attr]
+        indices = [self.class_index(t) for t in ([plain] * count if isinstance(plain, (int, str)) else plain)]
         if wrong := [i for i in indices if not 0 <= i < classes]:
             raise OptionError(f"{self.name} has classes 0 to {classes - 1}; there is no class {wrong[0]}.")
         return torch.tensor(indices, dtype=torch.long, device=whole.device)

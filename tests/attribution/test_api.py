@@ -295,3 +295,10 @@ def test_installed_packages_are_looked_through_once(monkeypatch):
     before = suffice.attribution.all_methods(), suffice.metrics.all_metrics()
     monkeypatch.setattr(metadata, "distributions", lambda **_: pytest.fail("looked through again"))
     assert (suffice.attribution.all_methods(), suffice.metrics.all_metrics()) == before
+
+
+def test_a_word_of_ours_that_is_nearly_right_is_suggested():
+    with pytest.raises(OptionError, match=r"attribute has no argument 'target'\. Did you mean targets=\?"):
+        suffice.attribute(small_cnn(), pictures(1), "gradient", target=1)
+    with pytest.raises(OptionError, match="gradient has no option 'colour'; its options are"):
+        suffice.attribute(small_cnn(), pictures(1), "gradient", colour=1)

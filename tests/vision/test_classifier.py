@@ -1,5 +1,6 @@
 """The classifier: preprocessing that is known and never guessed, scores, targets, labels."""
 
+import numpy as np
 import pytest
 import torch
 from PIL import Image
@@ -246,3 +247,18 @@ def test_the_softmax_of_one_output_says_nothing():
     with pytest.raises(OptionError, match="score='sigmoid'"):
         net.predict(torch.rand(2, 3, 16, 16))
     assert net.replace(score="sigmoid").predict(torch.rand(2, 3, 16, 16)).scores.shape == (2, 1)
+
+
+@pytest.mark.parametrize("kind", [list, tuple, np.array, np.int64, torch.tensor, "series", "scalar tensor", "rows"])
+def test_targets_as_people_have_them(kind):
+    pandas = pytest.importorskip("pandas") if kind == "series" else None
+    net = Classifier(nn.Flatten(), size=2, mean=(0,) * 3, std=(1,) * 3, labels=list("abcdefghijkl"))
+    whole = torch.rand(3, 12)
+    one = {np.int64: np.int64(7), "scalar tensor": torch.tensor(7)}
+    given = {"series": lambda v: pandas.Series(v, index=[5, 6, 7]), "rows": lambda v: np.array(v)[:, None]}
+    targets = one[kind] if kind in one else given.get(kind, kind)([4, 7, 1])
+    assert net.targets(targets, whole).tolist() == ([7] * 3 if kind in one else [4, 7, 1])
+    assert net.class_index(np.int64(3)) == 3
+    if kind not in one:
+        with pytest.raises(OptionError, match="3 targets were given for 2 images"):
+            net.targets(targets, whole[:2])
