@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
@@ -58,3 +59,10 @@ def main() -> None:
     except KeyboardInterrupt:
         stderr.print("Stopped.")
         sys.exit(130)
+    except BrokenPipeError:  # whoever read the output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except OSError as error:  # such as a disk that is full
+        stderr.print("[bold red]Error:[/bold red]", end=" ")
+        stderr.print(str(error), markup=False, soft_wrap=True)
+        sys.exit(1)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from suffice.cli import options as opt
 from suffice.cli import output
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ EXPLAINED: dict[str, dict[str, dict[str, Any]]] = {
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for what it writes.")] = Path("suffice-demo"),
+    out: Annotated[Path, typer.Option(callback=opt.writable, help="Folder for what it writes.")] = Path("suffice-demo"),
     full: Annotated[bool, typer.Option("--full", help=f"{FULL_IMAGES} scenes; takes much longer.")] = False,
     images: Annotated[int | None, typer.Option(min=2, help=f"Scenes.  [default: {SHORT_IMAGES}]")] = None,
     networks: Annotated[str | None, typer.Option(help="Networks of the zoo, as a,b,c.  [default: all]")] = None,

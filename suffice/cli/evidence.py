@@ -29,7 +29,10 @@ def evidence(
     images: opt.ImageFiles,
     model: opt.ModelName,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for table, graphs and pictures; one that is there is taken up.")
+        Path | None,
+        typer.Option(
+            callback=opt.writable, help="Folder for table, graphs and pictures; one that is there is taken up."
+        ),
     ] = None,
     target: Annotated[str | None, typer.Option(help="Class to ask about; default: the predicted one.")] = None,
     preset: Annotated[

@@ -35,7 +35,9 @@ def explain(
     score: Annotated[
         bool, typer.Option("--score", help="Measure insertion and deletion and write them below each map.")
     ] = False,
-    out: Annotated[Path, typer.Option(help="Folder for figures and maps.")] = Path("explanations"),
+    out: Annotated[Path, typer.Option(callback=opt.writable, help="Folder for figures and maps.")] = Path(
+        "explanations"
+    ),
     seed: opt.Seed = 0,
     checkpoint: opt.Checkpoint = None,
     random_weights: opt.RandomWeights = False,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -55,6 +56,24 @@ def images_of(images: list[str], count: int | None = None) -> Images:
 def on_error(images: Images) -> OnError:
     """One image that cannot be read is an error; of several, it is skipped and named."""
     return "raise" if len(images) == 1 else "skip"
+
+
+def writable(folder: Path | None) -> Path | None:
+    """See to it, before any work, that a folder can be written to; nothing is left behind."""
+    if folder is None:
+        return None
+    missing = [part for part in (folder, *folder.parents) if not part.exists()]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise OptionError(f"--out {folder} cannot be written to: {error.strerror or error}.") from error
+    finally:
+        for part in missing:
+            with contextlib.suppress(OSError):
+                part.rmdir()
+    return folder
 
 
 def load_model(

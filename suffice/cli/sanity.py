@@ -39,7 +39,9 @@ def sanity(
     draws: Annotated[int, typer.Option(min=1, help="How many times random weights are drawn.")] = 1,
     option: opt.MethodOptions = None,
     count: opt.FirstImages = None,
-    out: Annotated[Path | None, typer.Option(help="Folder for table, CSV, Parquet and figures.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(callback=opt.writable, help="Folder for table, CSV, Parquet and figures.")
+    ] = None,
     seed: opt.Seed = 0,
     checkpoint: opt.Checkpoint = None,
     random_weights: opt.RandomWeights = False,

@@ -40,7 +40,10 @@ def score(
         list[str] | None, typer.Option(help="One line for each value: METHOD.NAME=VALUE,VALUE; several are crossed.")
     ] = None,
     count: opt.FirstImages = None,
-    out: Annotated[Path | None, typer.Option(help="Folder for the table as Markdown, LaTeX, CSV and Parquet.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(callback=opt.writable, help="Folder for the table as Markdown, LaTeX, CSV and Parquet."),
+    ] = None,
     seed: opt.Seed = 0,
     checkpoint: opt.Checkpoint = None,
     random_weights: opt.RandomWeights = False,

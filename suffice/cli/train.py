@@ -56,7 +56,9 @@ def train(
     permute_labels: Annotated[bool, typer.Option("--permute-labels", help="Shuffle the training labels.")] = False,
     device: opt.Device = None,
     compile: opt.Compile = False,
-    out: Annotated[Path, typer.Option(help="Folder for weights and checkpoints.")] = Path("trained"),
+    out: Annotated[Path, typer.Option(callback=opt.writable, help="Folder for weights and checkpoints.")] = Path(
+        "trained"
+    ),
     checkpoint_every: Annotated[int, typer.Option(min=1, help="Steps between two checkpoints.")] = 500,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where the same command was stopped.")] = False,
     as_json: opt.AsJson = False,
@@ -66,6 +68,7 @@ def train(
     Ctrl-C saves the state; the same command with --resume goes on. --permute-labels shuffles the labels of the training
     images (by default of 2,000, which can be learned by heart), for the data randomization check of explanations.
     """
+    from suffice.vision.devices import usable_device
     from suffice.zoo.training import open_data, recipe_for, save_trained
     from suffice.zoo.training import train as train_network
     from suffice.zoo.training.networks import hints
@@ -80,7 +83,7 @@ def train(
         )
     if resume and not checkpoint.exists():
         raise CheckpointError(f"There is nothing to resume: {checkpoint} does not exist. Start without --resume.")
-    where = _device(device)
+    where = usable_device(device)
     learned_from = _teacher(teacher or ("resnet" if distilled and not permute_labels else "none"), out, seed, where)
     if permute_labels and images is None:
         images = PERMUTED_IMAGES
@@ -126,20 +129,6 @@ def _print(trained: Trained, weights: Path) -> None:
         ("weights", weights),
     ]
     output.print_table(f"{trained.name} on {trained.data}", ("quantity", "value"), rows)
-
-
-def _device(asked: str | None) -> torch.device:
-    import torch
-
-    from suffice.vision.models import default_device
-
-    if asked is None:
-        return default_device()
-    try:
-        return torch.empty(0, device=asked).device
-    except (RuntimeError, AssertionError) as error:
-        first = str(error).splitlines()[0]
-        raise OptionError(f"--device is {asked!r}, which cannot be used here: {first}") from error
 
 
 def _teacher(asked: str, out: Path, seed: int, device: torch.device) -> Teacher | None:

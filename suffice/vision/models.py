@@ -21,6 +21,7 @@ from suffice.errors import OptionError, UnknownModel
 from suffice.plugins import did_you_mean, provide, provided, resolve
 from suffice.vision.checkpoints import load_checkpoint
 from suffice.vision.classifier import Classifier
+from suffice.vision.devices import usable_device
 
 
 @dataclass(frozen=True)
@@ -103,7 +104,7 @@ def load(
 
     Raises:
         UnknownModel: With close names.
-        OptionError: A module was given instead of a name.
+        OptionError: A module was given instead of a name; or the device is not there.
         DownloadError: No network; says how to give a checkpoint.
         CheckpointError: The checkpoint does not fit.
 
@@ -114,6 +115,7 @@ def load(
     """
     if isinstance(name, nn.Module):
         raise OptionError("load() takes the name of a model; write Classifier(module, …) for a module that you have.")
+    where = usable_device(device)  # before anything is downloaded
     prefix, _, rest = str(name).partition("/")
     known = sources()
     if not rest or prefix not in known:
@@ -123,7 +125,7 @@ def load(
         hint = f" Did you mean {' or '.join(repr(f'{p}/{bare}') for p in near)}?" if near else ""
         raise UnknownModel(f"There is no model {str(name)!r}. Names begin with their source: {prefixes}.{hint}")
     net = known[prefix].build(rest, pretrained=pretrained, checkpoint=checkpoint, **options)
-    return net.to(default_device() if device is None else device)
+    return net.to(where)
 
 
 def model_entries(pattern: str = "*") -> list[ModelEntry]:
@@ -153,13 +155,6 @@ def list_models(pattern: str = "*") -> list[str]:
         ['torchvision/vgg11', 'torchvision/vgg13', 'torchvision/vgg16', 'torchvision/vgg19']
     """
     return [entry.name for entry in model_entries(pattern)]
-
-
-def default_device() -> torch.device:
-    """The first GPU if there is one, else the CPU."""
-    if torch.cuda.is_available():
-        return torch.device("cuda")
-    return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
 
 
 def unknown_model(problem: str, name: str, names: Iterable[str], prefix: str) -> UnknownModel:

@@ -50,3 +50,37 @@ def test_help(command):
 )
 def test_mistakes_are_one_message_and_exit_code_2(arguments, said, photos):
     assert said in run(*arguments, cwd=photos, code=2).stderr
+
+
+@pytest.mark.parametrize("device", ["tpu", "cuda:99", "cpu:x"])
+def test_a_device_that_is_not_there_is_said(device):
+    said = run("predict", "scenes:test[:1]", "--model", "zoo/deit", "--device", device, code=2).stderr
+    assert f"device='{device}' cannot be used here" in " ".join(said.split())
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("explain", "--model", "zoo/deit", "--method", "gradient"),
+        ("score", "--model", "zoo/deit", "--method", "gradient"),
+        ("sanity", "--model", "zoo/deit", "--method", "gradient"),
+        ("evidence", "--model", "zoo/deit"),
+    ],
+)
+def test_folders_that_cannot_be_written_to_are_said_before_any_work(command, tmp_path):
+    (tmp_path / "file").write_text("")
+    # The image does not exist, so that any work would end otherwise.
+    for out in (tmp_path / "file", tmp_path / "file" / "below"):
+        name, *options = command
+        said = run(name, "missing.png", *options, "--out", out, code=2).stderr
+        assert f"--out {out} cannot be written to" in " ".join(said.split())
+    run(name, "missing.png", *options, "--out", tmp_path / "a" / "b", code=2)
+    assert not (tmp_path / "a").exists()  # nothing is left behind by a mistake
+
+
+def test_whoever_reads_the_output_may_have_seen_enough():
+    shell = f"{sys.executable} -m suffice models | head -n 1"
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", shell], capture_output=True, text=True, check=False)
+    assert "Traceback" not in done.stderr
+    assert "BrokenPipe" not in done.stderr
+    assert done.stdout.count("\n") == 1
