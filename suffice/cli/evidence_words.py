@@ -28,7 +28,7 @@ ENDS = {
 def print_evidence(found: Evidence) -> None:
     """Print the MSEs of one image, what lies below them, and what ended the search."""
     from suffice.evidence.counting import COUNTINGS
-    from suffice.evidence.graph.telling import most_telling
+    from suffice.evidence.telling import most_telling
 
     alone = f"baseline alone: {found.baseline_confidence:.3f}, {percent(found.baseline_ratio)} of it"
     title = f"{found.name}: {found.label}, confidence {found.confidence:.3f} ({alone})"

@@ -105,7 +105,7 @@ def find_evidence(
         beam_noise: Random factor by which the beam ranks ratios (standard deviation of its logarithm), drawn by
             ``seed``: another search of the same image, to see what the first one missed.
         deletion_orders: Where the beam ends without an MSE, take cells out of the whole image in this many orders;
-            0 leaves such images without.
+            0 leaves such images without, and so does a search that ``max_questions`` ended.
         minimal: ``"subset"``: no MSE contains another, and what is certified has no proper subset that suffices.
             ``"single"``, the papers' reading: no single cell can go; MSEs may contain others.
         certify: With ``minimal="subset"``: certify MSEs of up to this many cells (6 have 62 proper subsets), None for

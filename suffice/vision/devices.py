@@ -18,9 +18,9 @@ def usable_device(device: str | torch.device | None) -> torch.device:
     """The device that is meant, by default :func:`default_device`; one that is not there is an error that says so.
 
     Example:
-        >>> usable_device("tpu")
+        >>> usable_device("tpu")  # doctest: +ELLIPSIS
         Traceback (most recent call last):
-        suffice.errors.OptionError: device='tpu' cannot be used here; write cpu, cuda, cuda:1 or mps, for what there is.
+        suffice.errors.OptionError: device='tpu' cannot be used here: ...
     """
     if device is None:
         return default_device()
@@ -28,10 +28,6 @@ def usable_device(device: str | torch.device | None) -> torch.device:
         wanted = torch.device(device)
         torch.zeros(1, device=wanted)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
-        known = str(device).partition(":")[0]
-        reason = "" if there.get(known, True) else f" PyTorch sees no {known} device."
-        raise OptionError(
-            f"device={str(device)!r} cannot be used here; write cpu, cuda, cuda:1 or mps, for what there is.{reason}"
-        ) from error
+        # No such kind, none of that kind, or one that is full or broken: PyTorch's own words tell these apart.
+        raise OptionError(f"device={str(device)!r} cannot be used here: {str(error).splitlines()[0]}") from error
     return wanted

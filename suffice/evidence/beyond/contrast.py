@@ -6,11 +6,11 @@ import torch
 from torch import Tensor
 
 from suffice.evidence.beyond.block import Block, as_mses
-from suffice.evidence.graph.telling import most_telling
 from suffice.evidence.result import MSE
 from suffice.evidence.search.criterion import Criterion
 from suffice.evidence.search.minimality import contains_any
 from suffice.evidence.search.reduction import reduce_sets
+from suffice.evidence.telling import most_telling
 
 # From how many MSEs of an image contrastive sets are sought.
 ORDERS = 3

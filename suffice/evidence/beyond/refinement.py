@@ -11,9 +11,9 @@ from torch import Tensor
 from suffice.errors import OptionError
 from suffice.evidence.beyond.block import Block, as_mses
 from suffice.evidence.beyond.peeling import peel_sets
-from suffice.evidence.graph.telling import most_telling
 from suffice.evidence.result import MSE
 from suffice.evidence.settings import Settings
+from suffice.evidence.telling import most_telling
 from suffice.perturb.regions import Grid
 
 # How many MSEs of an image are refined: those that tell most, and share at most a cell.

@@ -18,7 +18,7 @@ from suffice.draw.words import percent
 from suffice.errors import OptionError
 from suffice.evidence.graph.drawing import to_svg
 from suffice.evidence.graph.export import from_json, to_dot, to_json, to_networkx
-from suffice.evidence.graph.telling import most_telling, sinking
+from suffice.evidence.telling import most_telling, sinking
 
 if TYPE_CHECKING:
     from suffice.evidence.result import MSE, Evidence
@@ -150,7 +150,7 @@ def build_graph(
 
     Only regions that the search evaluated become nodes; the model is not asked again. What is left out for the sake of
     the reader is counted: at each node, at each level, and for the MSEs. The graph begins at the MSEs that tell most:
-    small, strong and different from each other, by :func:`suffice.evidence.graph.telling.most_telling`.
+    small, strong and different from each other, by :func:`suffice.evidence.telling.most_telling`.
 
     Args:
         evidence: What the search found.

@@ -11,8 +11,8 @@ from suffice.draw.svg import SANS, escaped, number, tag, text
 from suffice.draw.thumbnails import Thumbnails, hidden_picture
 from suffice.draw.words import counted, grouped, percent, printable
 from suffice.evidence.graph.drawing import known_baseline
-from suffice.evidence.graph.telling import most_telling
 from suffice.evidence.graph.words import about_mse
+from suffice.evidence.telling import most_telling
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from suffice.draw.words import counted
 from suffice.errors import OptionError
-from suffice.evidence.graph.telling import sinking
+from suffice.evidence.telling import sinking
 
 if TYPE_CHECKING:
     from suffice.evidence.graph.graph import Graph

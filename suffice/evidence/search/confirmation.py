@@ -22,7 +22,8 @@ from suffice.perturb.rows import Rows, rank_in_group
 Doubt = Literal["search", "result", "counts", "always"]
 
 # How far from the threshold a ratio is in doubt, by precision: the largest error seen over 600 sets of ten photographs
-# with ViT-Ti/16 was 0.0074 in fp16 and 0.112 in bf16, the median 0.0003 and 0.002. TF32 has as many bits as fp16.
+# with ViT-Ti/16 was 0.0074 in fp16 and 0.112 in bf16, the median 0.0003 and 0.002 (benchmarks/ratio_errors.py).
+# TF32 has as many bits as fp16.
 BANDS = {"fp32": 0.0125, "tf32": 0.0125, "fp16": 0.0125, "bf16": 0.12}
 # What a search decides on its way is decided again at its end, and counts can bear a wrong one among many: narrower
 # bands, beyond the usual error, keep both near fp32.

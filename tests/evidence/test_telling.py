@@ -7,7 +7,7 @@ import pytest
 
 from suffice.errors import OptionError
 from suffice.evidence import MSE
-from suffice.evidence.graph.telling import most_telling
+from suffice.evidence.telling import most_telling
 
 
 def random_mses(seed):
