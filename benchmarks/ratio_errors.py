@@ -2,7 +2,7 @@
 
     python benchmarks/ratio_errors.py --images 10 --sets 60
 
-By these errors the bands were chosen within which a search asks again in fp32: BANDS in evidence/search/confirmation.py.
+By these errors the bands were chosen within which a search asks again in fp32 (BANDS in search/confirmation.py).
 """
 
 from __future__ import annotations
