@@ -15,6 +15,7 @@ from suffice.vision.anatomy import record
     aliases=("gradcam",),
     reference="Selvaraju et al., Grad-CAM, ICCV 2017",
     needs=("gradients", "feature maps"),
+    questions=1,
 )
 def grad_cam(batch: Batch, *, layer: str | None = None, positive: bool = True, output: Output = "logit") -> Tensor:
     """Feature maps weighted by their mean gradients.
@@ -29,7 +30,7 @@ def grad_cam(batch: Batch, *, layer: str | None = None, positive: bool = True, o
     Returns:
         [B, h, w] at the resolution of the layer.
     """
-    maps, gradients = _maps_and_gradients(batch, layer, output)
+    maps, gradients = maps_and_gradients(batch, layer, output)
     return _weighted(maps, gradients.mean(dim=(2, 3)), positive)
 
 
@@ -38,6 +39,7 @@ def grad_cam(batch: Batch, *, layer: str | None = None, positive: bool = True, o
     aliases=("gradcam++", "grad-cam-plus-plus"),
     reference="Chattopadhyay et al., Grad-CAM++, WACV 2018",
     needs=("gradients", "feature maps"),
+    questions=1,
 )
 def grad_cam_plus_plus(
     batch: Batch, *, layer: str | None = None, positive: bool = True, output: Output = "logit"
@@ -56,7 +58,7 @@ def grad_cam_plus_plus(
     Returns:
         [B, h, w] at the resolution of the layer.
     """
-    maps, gradients = _maps_and_gradients(batch, layer, output)
+    maps, gradients = maps_and_gradients(batch, layer, output)
     # The square of the gradient cancels. What is left needs no small number against division by zero, which would
     # decide everything where gradients are small.
     denominator = 2 + maps.sum(dim=(2, 3), keepdim=True) * gradients
@@ -64,7 +66,7 @@ def grad_cam_plus_plus(
     return _weighted(maps, weights, positive)
 
 
-def _maps_and_gradients(batch: Batch, layer: str | None, output: Output) -> tuple[Tensor, Tensor]:
+def maps_and_gradients(batch: Batch, layer: str | None, output: Output) -> tuple[Tensor, Tensor]:
     """Feature maps of a layer and the gradients there, [B, C, h, w] each."""
     anatomy = batch.net.anatomy
     name = layer or anatomy.target_layer
