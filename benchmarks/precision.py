@@ -5,7 +5,10 @@
 The same photographs are searched in fp32 (TF32 off), then by each of ``--runs``: a precision, and what of its result is
 confirmed in fp32, ``none``, ``doubtful`` or ``all``. After each run its evidence is saved to a Parquet file in
 ``--out``, its figures are appended to ``rows.jsonl`` there, and ``table.md`` is written anew. Whether each set holds is
-for ``verify_evidence.py`` to say, by those files.
+for ``verify_evidence.py`` to say, by those files. A search in fp32 takes longest: ``--reference`` compares with one that
+such a run has saved, by its images.
+
+    python benchmarks/precision.py --models vit --images 500 --reference agreement/vit-ieee-none.parquet
 """
 
 from __future__ import annotations
@@ -33,7 +36,13 @@ RUNS = "fp16:none,fp16:doubtful,bf16:none,bf16:doubtful,fp16:all"
 
 
 def agreement(exact: EvidenceSet, other: EvidenceSet) -> dict[str, Any]:
-    """How much of the evidence is the same, and how far means move, relative to fp32 and with their standard error."""
+    """How much of the evidence is the same, and how far means move, relative to fp32 and with their standard error.
+
+    Where ``exact`` has fewer images, which must be the first of the others, only these are compared.
+    """
+    other = other[: len(exact)]
+    if [e.image_id for e in exact] != [e.image_id for e in other]:
+        raise ValueError("The evidence that is compared must be of the same images.")
     pairs = [({m.cells for m in a.mses}, {m.cells for m in b.mses}) for a, b in zip(exact, other, strict=True)]
     row: dict[str, Any] = {
         "images": len(other),
@@ -110,6 +119,7 @@ def main() -> None:
     parser.add_argument("--max-size", type=int, default=Settings().max_size)
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--without-exact", action="store_true", help="compare with the first run, not with fp32")
+    parser.add_argument("--reference", type=Path, help="compare with this saved search of the first of the images")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--assets", type=Path, default=real_models.ASSETS)
     parser.add_argument("--out", type=Path, default=Path("agreement"))
@@ -118,11 +128,13 @@ def main() -> None:
     real_models.ASSETS = options.assets
     options.out.mkdir(parents=True, exist_ok=True)
     settings = Settings(grid=options.grid, max_size=options.max_size)
-    runs = [*([] if options.without_exact else [f"{EXACT}:none"]), *filter(None, options.runs.split(","))]
+    lacks_exact = not (options.without_exact or options.reference)
+    runs = [*([f"{EXACT}:none"] if lacks_exact else []), *filter(None, options.runs.split(","))]
     images = real_models.photographs()[: options.images]
     rows: list[dict[str, Any]] = []
     for key in options.models.split(","):
-        net, exact = MODELS[key](options.device), None
+        net = MODELS[key](options.device)
+        exact = EvidenceSet.load(options.reference) if options.reference else None
         # Runs of one precision share a runner, so that a model is compiled or converted once.
         precisions = dict.fromkeys(run.split(":")[0] for run in runs)
         # fp32 is bound by its products: compiling gains little there.

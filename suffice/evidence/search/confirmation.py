@@ -2,7 +2,8 @@
 
 Half precision errs by a little for every question, and a search asks thousands near a threshold. So after it, whatever
 the result rests on is asked once more of the model in fp32: every explanation, and every question that is in doubt,
-which is one whose ratio lies so near a threshold that the other precision may err about it.
+which is one whose ratio lies so near a threshold that the other precision may err about it. So a set that is reported
+to suffice has been seen to do so in fp32; that a set fails is believed where its ratio lies far below the threshold.
 """
 
 from __future__ import annotations
@@ -57,9 +58,9 @@ class Confirmation:
     def ask(self, parts: Sequence[tuple[Rows, Doubt]]) -> list[Answers]:
         """Ask several groups of questions, columns ``slot`` and ``region``, as one; each group by its own doubt.
 
-        ``"result"`` asks the exact criterion where the ratio lies near what suffices (with ``confirm="all"``
-        everywhere), ``"search"`` where it lies very near, ``"counts"`` where it lies near any threshold at which
-        sub-explanations are counted.
+        ``"result"`` asks the exact criterion where the ratio lies near what suffices or above it (with
+        ``confirm="all"`` everywhere), ``"search"`` where it lies very near, ``"counts"`` where it lies near any
+        threshold at which sub-explanations are counted.
         """
         slot = torch.cat([questions.slot for questions, _ in parts])
         region = torch.cat([questions.region for questions, _ in parts])
@@ -80,8 +81,10 @@ class Confirmation:
         # How near the target is to losing to another class cannot be seen from its ratio.
         if doubt == "always" or (doubt == "result" and (chosen.confirm == "all" or chosen.keeps != "ratio")):
             return torch.ones_like(ratio, dtype=torch.bool)
-        thresholds = (*THRESHOLDS, chosen.expand_at) if doubt == "counts" else (chosen.threshold,)
         band = self.band * SHARES[doubt]
+        if doubt == "result":
+            return ratio >= chosen.threshold - band
+        thresholds = (*THRESHOLDS, chosen.expand_at) if doubt == "counts" else (chosen.threshold,)
         return torch.stack([(ratio - threshold).abs() <= band for threshold in thresholds]).any(dim=0)
 
 

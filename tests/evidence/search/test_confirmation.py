@@ -77,6 +77,15 @@ def test_what_is_reported_holds_in_fp32(seed, confirm, certify):
     assert evidence.spent["confirming"] > 0
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_what_is_reported_suffices_however_wrong_the_search_is(seed):
+    strengths = strengths_of(seed)
+    evidence = search(Errs(strengths, 4 * BANDS["bf16"], seed), certify=None)
+    enough, _, _ = minimal_in(strengths)
+    assert evidence.mses
+    assert codes(evidence) <= enough
+
+
 def codes_in_order(evidence):
     return [sum(1 << cell for cell in m.cells) for m in evidence.mses]
 
