@@ -21,6 +21,8 @@ QUICK = {
     "smoothgrad": {"samples": 4},
     "rise": {"masks": 20},
     "occlusion": {"window": 12, "stride": 10},
+    "kernel-shap": {"samples": 40, "grid": 4},
+    "lime": {"samples": 40, "grid": 4},
     **{key: {"size": 6, "steps": 2, "iterations": 1, "step_size": 1.0} for key in ("i-gos", "igos+", "igos++")},
 }
 

@@ -15,6 +15,7 @@ from suffice.perturb.batch import Batch
     aliases=("eigencam",),
     reference="Muhammad, Yeasin, Eigen-CAM, IJCNN 2020",
     needs=("feature maps",),
+    questions=1,
 )
 def eigen_cam(batch: Batch, *, layer: str | None = None, centered: bool = False, positive: bool = True) -> Tensor:
     """Feature maps projected on their first principal component; the same for every class.

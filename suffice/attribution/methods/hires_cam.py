@@ -14,6 +14,7 @@ from suffice.perturb.batch import Batch, Output
     aliases=("hirescam",),
     reference="Draelos, Carin, Use HiResCAM instead of Grad-CAM, arXiv 2020",
     needs=("gradients", "feature maps"),
+    questions=1,
 )
 def hires_cam(batch: Batch, *, layer: str | None = None, positive: bool = True, output: Output = "logit") -> Tensor:
     """Feature maps times their gradients, place by place.

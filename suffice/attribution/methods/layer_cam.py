@@ -14,6 +14,7 @@ from suffice.perturb.batch import Batch, Output
     aliases=("layercam",),
     reference="Jiang et al., LayerCAM, IEEE Transactions on Image Processing 2021",
     needs=("gradients", "feature maps"),
+    questions=1,
 )
 def layer_cam(batch: Batch, *, layer: str | None = None, positive: bool = True, output: Output = "logit") -> Tensor:
     """Feature maps times their positive gradients, place by place.
