@@ -26,6 +26,7 @@ import suffice
 from benchmarks.real_models import photographs, resnet50_v1, sharpened
 from suffice.attribution.igos.objective import BilateralVariation
 from suffice.perturb import Counters, Runner, enlarge, make_baseline
+from suffice.vision.units import imagenet_unit
 
 
 class OneAtATime:
@@ -38,7 +39,8 @@ class OneAtATime:
         self.b = net.normalize(make_baseline("blur", pixels, mean=net.mean))
         with torch.no_grad():
             self.target = int(net(pixels).argmax())
-        self.variation = BilateralVariation(self.x, "asymmetric")
+        self.variation = BilateralVariation(pixels, "asymmetric")
+        self.noise = 0.2 * torch.tensor(imagenet_unit(net.std), device=pixels.device)[:, None, None]
         self.fractions = torch.arange(1, steps + 1, device=pixels.device).view(-1, 1, 1, 1) / steps
 
     def integrated(self, image: Tensor, other: Tensor, mask: Tensor) -> Tensor:
@@ -46,7 +48,7 @@ class OneAtATime:
         inputs = image * part + other * (1 - part)
         self.counters.forwards += len(inputs)
         self.counters.backwards += len(inputs) * torch.is_grad_enabled()
-        scores = self.net.scores(self.net.logits(inputs + 0.2 * torch.randn_like(inputs)))
+        scores = self.net.scores(self.net.logits(inputs + self.noise * torch.randn_like(inputs)))
         return scores[:, self.target].mean()
 
     def enlarged(self, mask: Tensor) -> Tensor:

@@ -126,8 +126,8 @@ PROTOCOLS = {
         Protocol(
             "tis",
             "224 steps without the starting point, averaged over four baselines: blur, zero, uniform noise and the "
-            "image's mean, the last three in normalized units; each is found in .parts. The repository has no area "
-            "code; the mean of the points is ours.",
+            "image's mean, the last two in ImageNet's units for every model; each is found in .parts. The repository "
+            "has no area code; the mean of the points is ours.",
             "label",
             {
                 "insertion": TIS,
@@ -136,7 +136,7 @@ PROTOCOLS = {
                 "pointing-game": {"tolerance": 0.0, "largest": 0.5},
                 "energy-pointing-game": {"values": "absolute", "largest": 0.5},
                 "sparseness": {"values": "shifted"},
-                "sensitivity-max": {"samples": 10, "radius": 0.02, "space": "normalized"},
+                "sensitivity-max": {"samples": 10, "radius": 0.02, "space": "imagenet"},
             },
         ),
         Protocol(

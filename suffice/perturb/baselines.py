@@ -25,6 +25,7 @@ from suffice.vision.images import open_images
 from suffice.vision.images.arrays import fingerprint
 from suffice.vision.noise import uniform_noise
 from suffice.vision.stream import stream
+from suffice.vision.units import IMAGENET_MEAN, imagenet_normalized, pixels_of_imagenet_normalized
 
 Border = Literal["reflect", "zero"]
 Baseline = Union[str, Callable[[Tensor], Tensor], Tensor, Any]
@@ -37,22 +38,12 @@ class BaselineInput:
     Attributes:
         pixels: Images [N, 3, H, W] in [0, 1].
         mean: The model's mean color.
-        std: By what the model divides each channel.
         seeds: One seed an image, for random baselines.
     """
 
     pixels: Tensor
     mean: Sequence[float]
-    std: Sequence[float]
     seeds: Sequence[int]
-
-    def normalized(self) -> Tensor:
-        """The images as the model wants them, [N, 3, H, W]."""
-        return (self.pixels - self.per_channel(self.mean)) / self.per_channel(self.std)
-
-    def as_pixels(self, normalized: Tensor) -> Tensor:
-        """Normalized values [N, 3, H, W] as pixels; those that no pixel can have are cut off."""
-        return (normalized * self.per_channel(self.std) + self.per_channel(self.mean)).clamp(0, 1)
 
     def per_channel(self, values: Sequence[float]) -> Tensor:
         """One number a channel, [1, 3, 1, 1]."""
@@ -86,8 +77,7 @@ def make_baseline(
     baseline: Baseline,
     pixels: Tensor,
     *,
-    mean: Sequence[float] = (0.485, 0.456, 0.406),
-    std: Sequence[float] = (0.229, 0.224, 0.225),
+    mean: Sequence[float] = IMAGENET_MEAN,
     ids: Sequence[str] | None = None,
     seed: int = 0,
 ) -> Tensor:
@@ -99,7 +89,6 @@ def make_baseline(
             images' size.
         pixels: Images [N, 3, H, W] in [0, 1].
         mean: Mean color of the model's normalization.
-        std: Standard deviations of the model's normalization.
         ids: Identity of each image; random baselines depend on it, and not on its place in the batch. Default: by its
             pixels.
         seed: Seed of random baselines.
@@ -110,7 +99,7 @@ def make_baseline(
     """
     if isinstance(baseline, str) and baseline in _baselines:
         # Seeds are made from identities, and identities from content, only for a baseline that looks at them.
-        made = _baselines[baseline](BaselineInput(pixels, mean, std, _Seeds(pixels, ids, seed)))
+        made = _baselines[baseline](BaselineInput(pixels, mean, _Seeds(pixels, ids, seed)))
     elif isinstance(baseline, Tensor):
         made = baseline.to(pixels)
     elif callable(baseline):
@@ -174,16 +163,17 @@ def noise(given: BaselineInput) -> Tensor:
 
 @register_baseline("tis-noise")
 def tis_noise(given: BaselineInput) -> Tensor:
-    """Uniform noise in [0, 1) in normalized units, as in the evaluation of TIS; each image its own."""
+    """Uniform noise in [0, 1) in ImageNet's units, as in the evaluation of TIS; each image its own."""
     seeds = torch.tensor(list(given.seeds), device=given.pixels.device)
-    return given.as_pixels(uniform_noise(seeds, torch.zeros_like(seeds), tuple(given.pixels.shape[1:])))
+    values = uniform_noise(seeds, torch.zeros_like(seeds), tuple(given.pixels.shape[1:]))
+    return pixels_of_imagenet_normalized(values.to(given.pixels))
 
 
 @register_baseline("tis-mean")
 def tis_mean(given: BaselineInput) -> Tensor:
-    """One number in normalized units, the mean over pixels and channels, as in the evaluation of TIS."""
-    normalized = given.normalized()
-    return given.as_pixels(normalized.mean(dim=(1, 2, 3), keepdim=True).expand_as(normalized))
+    """One number in ImageNet's units, the mean over pixels and channels, as in the evaluation of TIS."""
+    values = imagenet_normalized(given.pixels)
+    return pixels_of_imagenet_normalized(values.mean(dim=(1, 2, 3), keepdim=True).expand_as(values))
 
 
 def separable_blur(pixels: Tensor, kernel: np.ndarray, border: Border) -> Tensor:

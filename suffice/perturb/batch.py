@@ -91,7 +91,7 @@ class Batch:
             if len(baseline) != total:
                 raise OptionError(f"{len(baseline)} baseline images were given for {total} images; give one or each.")
             baseline = baseline if self.index is None else baseline[self.index.to(baseline.device)]
-        return make_baseline(baseline, self.pixels, mean=self.net.mean, std=self.net.std, ids=self.ids, seed=self.seed)
+        return make_baseline(baseline, self.pixels, mean=self.net.mean, ids=self.ids, seed=self.seed)
 
     def probe(self, baseline: Baseline, **options: Any) -> Probe:
         """A probe of these images; see :class:`suffice.Probe`."""

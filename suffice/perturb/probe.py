@@ -142,7 +142,7 @@ class Probe:
         The new ones are pixels [M, 3, H, W] in [0, 1]; the rest is as in the constructor.
         """
         slots, pixels = slots.to(self.device), pixels.to(self.device)
-        hidden = make_baseline(self.baseline, pixels, mean=self.net.mean, std=self.net.std, ids=ids, seed=self.seed)
+        hidden = make_baseline(self.baseline, pixels, mean=self.net.mean, ids=ids, seed=self.seed)
         self._shown[slots], self._hidden[slots] = self._laid_out(pixels), self._laid_out(hidden)
         scores = self._whole_scores(slots) if whole is None else whole
         self.targets[slots] = self.net.targets(targets, scores)

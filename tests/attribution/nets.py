@@ -1,5 +1,7 @@
 """Small real networks with random weights, for tests of methods."""
 
+import copy
+
 import torch
 from torch import nn
 
@@ -46,6 +48,20 @@ def tutorial_cnn():
 def small_cnn(dtype=torch.float32, **options):
     torch.manual_seed(0)
     return Classifier(SmallCNN().to(dtype).eval(), size=32, mean=MEAN, std=STD, name="small-cnn", **options)
+
+
+def renormalized(net, mean, std):
+    """The same function of pixels for inputs that are normalized otherwise, by another first convolution."""
+    module = copy.deepcopy(net.module)
+    first = next(part for part in module.modules() if isinstance(part, nn.Conv2d))
+    assert first.in_channels == 3
+    assert first.padding == (0, 0)  # it would be another color
+    (m, s), (own_mean, own_std) = (torch.tensor(v, dtype=torch.float64) for v in ((mean, std), (net.mean, net.std)))
+    with torch.no_grad():
+        weight = first.weight.double()
+        first.bias += (weight * ((m - own_mean) / own_std).view(1, 3, 1, 1)).sum(dim=(1, 2, 3)).to(first.bias)
+        first.weight.copy_(weight * (s / own_std).view(1, 3, 1, 1))
+    return net.replace(module=module, mean=mean, std=std)
 
 
 def pictures(count=3, size=32, seed=1):

@@ -80,6 +80,17 @@ def test_colors(pixels):
     assert torch.allclose(make_baseline("image-mean", pixels)[1, 2], pixels[1, 2].mean())
 
 
+def test_the_canvases_of_tis_are_the_same_for_all_models(pixels):
+    mean, std = torch.tensor(MEAN).view(3, 1, 1), torch.tensor([0.229, 0.224, 0.225]).view(3, 1, 1)
+    noise, average = (make_baseline(name, pixels, mean=(0.1, 0.2, 0.3)) for name in ("tis-noise", "tis-mean"))
+    uniform = (noise - mean) / std
+    assert uniform.min() >= -1e-5
+    assert uniform.max() <= 1 + 1e-5
+    assert uniform.mean(dim=(2, 3)).tolist() == [pytest.approx([0.5] * 3, abs=0.03)] * 2
+    one_number = ((pixels - mean) / std).mean(dim=(1, 2, 3), keepdim=True)
+    assert torch.allclose(average, one_number * std + mean, atol=1e-5)
+
+
 def test_noise_belongs_to_the_image_not_to_its_place(pixels):
     together = make_baseline("noise", pixels, ids=["a", "b"], seed=3)
     swapped = make_baseline("noise", pixels.flip(0), ids=["b", "a"], seed=3)

@@ -53,7 +53,7 @@ def test_baselines_given_for_all_images_follow_their_parts(batch):
     torch.testing.assert_close(batch[3:].baseline(one), one.expand(2, -1, -1, -1))
     with pytest.raises(OptionError, match="2 baseline images were given for 5 images"):
         batch[3:].baseline(given[:2])
-    expected = make_baseline("noise", batch.pixels, mean=batch.net.mean, std=batch.net.std, ids=IDS, seed=7)
+    expected = make_baseline("noise", batch.pixels, mean=batch.net.mean, ids=IDS, seed=7)
     torch.testing.assert_close(batch.baseline("noise"), expected)
 
 

@@ -11,10 +11,11 @@ from torch import Tensor
 
 from suffice.attribution.igos.scores import MaskedScores, ScorePath
 from suffice.perturb import Runner, enlarge
+from suffice.vision.units import imagenet_normalized
 
 Edges = Literal["gray", "channels", "asymmetric"]
 
-# The contrast of neighboring pixels, squared and in normalized units, beyond which a mask may have edges.
+# The contrast of neighboring pixels, squared and in ImageNet's units, beyond which a mask may have edges.
 CONTRAST = 0.01
 
 
@@ -87,16 +88,17 @@ class BilateralVariation:
     """Total variation, half of it in cells and half in pixels, where edges of a mask along edges of the image are free.
 
     The half in pixels is the mean over neighbors of w·(difference of the enlarged mask)², with w = exp(-(difference of
-    the image)² / 0.01), and images [N, 3, H, W] in normalized units. The difference of an image is for ``"gray"`` edges
-    that of the mean of its channels; for ``"channels"`` that of each channel, and w is the mean over them;
-    ``"asymmetric"`` is the first between vertical neighbors and the second between horizontal ones, as the published
-    code has it.
+    the image)² / 0.01), and pixels [N, 3, H, W] taken in ImageNet's units, whatever the model's own: see
+    :mod:`suffice.vision.units`. The difference of an image is for ``"gray"`` edges that of the mean of its channels;
+    for ``"channels"`` that of each channel, and w is the mean over them; ``"asymmetric"`` is the first between vertical
+    neighbors and the second between horizontal ones, as the published code has it.
     """
 
-    def __init__(self, inputs: Tensor, edges: Edges = "gray") -> None:
-        self.size = (inputs.shape[2], inputs.shape[3])
-        self.vertical = _smoothness(inputs.diff(dim=2), gray=edges != "channels")
-        self.horizontal = _smoothness(inputs.diff(dim=3), gray=edges == "gray")
+    def __init__(self, pixels: Tensor, edges: Edges = "gray") -> None:
+        self.size = (pixels.shape[2], pixels.shape[3])
+        images = imagenet_normalized(pixels)
+        self.vertical = _smoothness(images.diff(dim=2), gray=edges != "channels")
+        self.horizontal = _smoothness(images.diff(dim=3), gray=edges == "gray")
 
     def __call__(self, index: Tensor, deleted: Tensor) -> Tensor:
         """Variation [K] of deletions [K, s, s] from images [K]."""

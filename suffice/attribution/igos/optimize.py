@@ -14,6 +14,7 @@ from suffice.attribution.igos.scores import ScorePath
 from suffice.errors import OptionError
 from suffice.perturb.batch import Batch
 from suffice.vision.noise import ImageNoise, normal_noise
+from suffice.vision.units import imagenet_unit
 
 Optimizer = Literal["line-search", "nag"]
 SearchLoss = Literal["integrated", "plain"]
@@ -47,7 +48,7 @@ class Descent:
 
     @property
     def deviations(self) -> list[float]:
-        """Standard deviation of the noise on each channel."""
+        """Standard deviation of the noise on each channel, in ImageNet's units."""
         return [float(d) for d in self.noise] if isinstance(self.noise, Sequence) else [float(self.noise)] * 3
 
     def __call__(self, objective: Objective) -> Tensor:
@@ -75,7 +76,8 @@ class Descent:
         def make(seeds: Tensor, draws: Tensor, shape: tuple[int, ...]) -> Tensor:
             return fused(runner.padded(seeds), runner.padded(draws), shape)[: len(seeds)]
 
-        return ImageNoise(self.deviations, batch.seeds, batch.net.size, device, make)
+        own = [d * unit for d, unit in zip(self.deviations, imagenet_unit(batch.net.std), strict=True)]
+        return ImageNoise(own, batch.seeds, batch.net.size, device, make)
 
     def _by_line_search(self, objective: Objective, deleted: Tensor, paths: Paths) -> Tensor:
         search = LineSearch(objective, self.step_size)

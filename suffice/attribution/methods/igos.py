@@ -106,7 +106,8 @@ def igos_plus(
     """
     descent = Descent(size, steps, iterations, noise, step_size, optimizer, search_loss)
     scores = MaskedScores(batch, baseline, TERMS["igos+"])
-    return descent(Objective(scores, l1=l1, l2=l2, bilateral=BilateralVariation(scores.shown, btv)))
+    variation = BilateralVariation(batch.pixels.to(scores.dtype), btv)
+    return descent(Objective(scores, l1=l1, l2=l2, bilateral=variation))
 
 
 @method("igos++", aliases=("igos-plus-plus", "igospp"), reference=BILATERAL, needs=("gradients",))
@@ -139,7 +140,8 @@ def igos_plus_plus(
         l2: Weight of the (bilateral) total variation; more makes it smoother.
         steps: Steps of the integrated scores.
         iterations: Most steps of the optimization.
-        noise: Standard deviation of the noise on inputs, in normalized units; for all channels or each of three.
+        noise: Standard deviation of the noise on inputs, in ImageNet's units for every model: 0.2 is about 0.045 of
+            the range of pixels; for all channels or each of three. See :mod:`suffice.vision.units`.
         step_size: First step that the line search tries, or every step of Nesterov's method.
         optimizer: ``"line-search"``, or ``"nag"`` for Nesterov's accelerated gradient.
         search_loss: What the line search compares: ``"integrated"`` scores, all steps of one search with the same
@@ -151,4 +153,5 @@ def igos_plus_plus(
     """
     descent = Descent(size, steps, iterations, noise, step_size, optimizer, search_loss)
     scores = MaskedScores(batch, baseline, TERMS["igos++"])
-    return descent(Objective(scores, l1=l1, l2=l2, bilateral=BilateralVariation(scores.shown, btv), share=0.5))
+    variation = BilateralVariation(batch.pixels.to(scores.dtype), btv)
+    return descent(Objective(scores, l1=l1, l2=l2, bilateral=variation, share=0.5))

@@ -12,6 +12,7 @@ from suffice.attribution.methods.gradient import Reduction, over_channels
 from suffice.options import Amount, Count
 from suffice.perturb.batch import Batch, Output
 from suffice.vision.noise import normal_noise
+from suffice.vision.units import imagenet_normalized, imagenet_unit
 
 
 @method(
@@ -35,8 +36,8 @@ def smoothgrad(
     Args:
         batch: The images.
         samples: Noisy copies.
-        noise: Standard deviation of the noise, relative to the range (largest less smallest value) of the normalized
-            image.
+        noise: Standard deviation of the noise, relative to the range (largest less smallest value) of the image in
+            ImageNet's units, for every model; see :mod:`suffice.vision.units`.
         variant: ``"mean"`` of the gradients, mean of their ``"squared"`` values, or their ``"variance"``.
         times: Multiply by the normalized ``"input"``.
         reduction: How the three channels become one.
@@ -46,7 +47,9 @@ def smoothgrad(
         [B, H, W].
     """
     inputs = batch.inputs
-    spread = noise * (inputs.amax(dim=(1, 2, 3)) - inputs.amin(dim=(1, 2, 3)))[:, None, None, None]
+    image = imagenet_normalized(batch.pixels)
+    spread = noise * (image.amax(dim=(1, 2, 3)) - image.amin(dim=(1, 2, 3)))[:, None, None, None]
+    spread = (spread * torch.tensor(imagenet_unit(batch.net.std), device=image.device)[:, None, None]).to(inputs.dtype)
 
     def noisy(versions: range) -> Tensor:
         draws = torch.tensor(list(versions), device=inputs.device).repeat_interleave(len(batch))

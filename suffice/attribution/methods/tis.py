@@ -54,8 +54,8 @@ def tis(
             cluster makes a mask for each.
         mode: ``"tokens"`` leaves tokens out of the network, which ViT and DeiT allow. ``"pixels"`` hides the pixels of
             the tokens, for any transformer; where blocks differ in their grid, on the grid that most of them have.
-        baseline: What shows in place of hidden pixels. The authors' code takes uniform noise in normalized units;
-            ``"noise"`` is uniform over colors.
+        baseline: What shows in place of hidden pixels. The authors' code takes uniform noise in ImageNet's units,
+            ``"tis-noise"``; ``"noise"`` is uniform over colors.
         iterations: Most iterations of k-means.
 
     Returns:

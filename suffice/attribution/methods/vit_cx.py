@@ -17,6 +17,7 @@ from suffice.perturb.batch import Batch
 from suffice.perturb.runner import Runner
 from suffice.vision.anatomy import Layout
 from suffice.vision.noise import normal_noise
+from suffice.vision.units import imagenet_unit
 
 Source = Literal["clustered", "all", "random"]
 Impact = Literal["debiased", "plain"]
@@ -69,7 +70,9 @@ def vit_cx(
             whose grid shrinks.
         linkage: ``"complete"`` as in the code (the paper does not say), ``"average"`` or ``"single"``.
         representative: A cluster's mask is the ``"mean"`` of its members, or their sum ``"stretched"`` to [0, 1].
-        sigma: Standard deviation of the noise, in normalized units. Every mask of every image has its own.
+        sigma: Standard deviation of the noise, in ImageNet's units for every model: 0.1 is about 0.023 of the range of
+            pixels (see :mod:`suffice.vision.units`). The authors' example, a model with std 0.5, has 0.05 of the range,
+            ``sigma=0.22``. Every mask of every image has its own noise.
         random_masks: How many, where ``masks="random"``.
 
     Returns:
@@ -92,7 +95,8 @@ def vit_cx(
     if impact == "plain":
         weights = probe.ask(image, made)
     else:
-        over_noise = OverNoise(made, batch.runner, batch.seeds[image], draw, sigma)
+        own = sigma * torch.tensor(imagenet_unit(batch.net.std), device=batch.pixels.device)[:, None, None]
+        over_noise = OverNoise(made, batch.runner, batch.seeds[image], draw, own)
         seen, disturbed = probe.ask(image.repeat_interleave(2), over_noise).view(-1, 2).unbind(dim=1)
         weights = seen + probe.whole[image] - disturbed
     total, shown = made.sums(weights, image, len(batch), batch.net.size)
@@ -148,11 +152,11 @@ def _source(batch: Batch, layer: str) -> tuple[str, Layout, bool]:
 class OverNoise:
     """Each mask [K] twice: the image seen through it over noise, and the whole image with that noise where it hides.
 
-    The noise of a mask depends on the seed of its image [K] and on which draw it has [K]; it is compiled where the
-    runner compiles the model.
+    The noise of a mask depends on the seed of its image [K] and on which draw it has [K]; ``sigma`` [C, 1, 1] is its
+    deviation in the model's inputs. It is compiled where the runner compiles the model.
     """
 
-    def __init__(self, masks: Masks, runner: Runner, seeds: Tensor, draws: Tensor, sigma: float) -> None:
+    def __init__(self, masks: Masks, runner: Runner, seeds: Tensor, draws: Tensor, sigma: Tensor) -> None:
         self.masks, self.runner, self.seeds, self.draws, self.sigma = masks, runner, seeds, draws, sigma
         self._make = runner.fused(_noise_where_hidden)
 
@@ -180,6 +184,6 @@ class OverNoise:
         return self.masks.rows(some, size, device), rows.start % 2
 
 
-def _noise_where_hidden(masks: Tensor, seeds: Tensor, draws: Tensor, sigma: float) -> Tensor:
+def _noise_where_hidden(masks: Tensor, seeds: Tensor, draws: Tensor, sigma: Tensor) -> Tensor:
     """Noise [K, 3, H, W], the less the more a mask [K, H, W] shows; one pass where it is compiled."""
     return normal_noise(seeds, draws, (3, *masks.shape[1:])) * sigma * (1 - masks[:, None])

@@ -17,6 +17,7 @@ from suffice.metrics.metric import metric
 from suffice.metrics.outcome import Outcome
 from suffice.options import Amount, Count
 from suffice.vision.noise import uniform_noise
+from suffice.vision.units import imagenet_std
 
 Explain = Callable[[Any, Tensor, Tensor], Tensor]
 
@@ -33,7 +34,7 @@ def sensitivity_max(
     *,
     samples: Count = 10,
     radius: Amount = 0.02,
-    space: Literal["pixels", "normalized"] = "pixels",
+    space: Literal["pixels", "imagenet"] = "pixels",
     method: Explain | None = None,
 ) -> Outcome:
     """Largest change of the map under small random changes of the image, relative to its size.
@@ -42,13 +43,15 @@ def sensitivity_max(
         given: The images, and the attribution by the method in question.
         samples: How many changes to try.
         radius: Each pixel changes by at most this, and stays between black and white.
-        space: Whether the radius is in ``"pixels"`` or in ``"normalized"`` units.
+        space: Whether the radius is a share of the range of ``"pixels"`` or in ``"imagenet"``'s units, for every model;
+            see :mod:`suffice.vision.units`.
         method: ``method(net, pixels, targets)``, from images [B, 3, H, W] to maps [B, h, w], for maps that were not
             made by :func:`suffice.attribute`; called with as many images as fit.
     """
     again, batch = _explainer(given, method), given.batch
-    reach = torch.tensor(batch.net.std if space == "normalized" else (1.0,) * 3, device=given.device)
-    reach = reach.view(1, 3, 1, 1) * radius
+    channels = batch.pixels.shape[1]
+    unit = imagenet_std(channels) if space == "imagenet" else (1.0,) * channels
+    reach = torch.tensor(unit, device=given.device)[:, None, None] * radius
     size = _norm(given.maps)
     most = torch.zeros_like(size)
     for sample in range(samples):

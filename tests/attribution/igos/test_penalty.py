@@ -13,12 +13,11 @@ OPTIONS = {"size": 6, "steps": 3, "l1": 0.05, "l2": 0.2}
 @pytest.mark.parametrize("btv", ["gray", "channels", "asymmetric"])
 def test_bilateral_variation_is_that_of_the_formula(btv):
     net, images = sure_cnn(torch.float64), pictures(2)
-    inputs = net.normalize(images) / 20  # flat enough for the weights to differ
+    images = 0.4 + images / 20  # flat enough for the weights to differ
     cells = torch.rand(2, 6, 6, dtype=torch.float64)
-    found = BilateralVariation(inputs, btv)(torch.tensor([1, 0]), cells)
+    found = BilateralVariation(images.double(), btv)(torch.tensor([1, 0]), cells)
     for row, index in enumerate([1, 0]):
         twin = twin_of("igos++", net, images, index, btv=btv, **OPTIONS)
-        twin.x = inputs[index]
         torch.testing.assert_close(found[row], twin.bilateral_tv(1 - cells[row]))
 
 

@@ -15,6 +15,8 @@ from suffice.vision import Classifier
 from tests.attribution.nets import MEAN, STD
 
 SIGMA = 0.01
+IMAGENET_MEAN = torch.tensor([0.485, 0.456, 0.406], dtype=torch.float64).view(3, 1, 1)
+IMAGENET_STD = torch.tensor([0.229, 0.224, 0.225], dtype=torch.float64).view(3, 1, 1)
 
 
 def corner_aligned(size, side):
@@ -37,6 +39,7 @@ class Twin:
     def __init__(self, net, image, target, *, size, l1, l2, steps, btv="gray", noise=None):
         self.module = copy.deepcopy(net.module).double()
         self.x = net.normalize(image[None]).double()[0]
+        self.in_imagenet_units = (image.double() - IMAGENET_MEAN) / IMAGENET_STD
         self.b = net.normalize(make_baseline("blur", image[None], mean=net.mean)).double()[0]
         self.target, self.size, self.l1, self.l2, self.steps, self.btv = target, size, l1, l2, steps, btv
         self.matrix = corner_aligned(size, image.shape[-1])
@@ -68,15 +71,16 @@ class Twin:
 
     def weights(self):
         """How alike vertical and horizontal neighbors of the image are, pair by pair."""
-        height, width = self.x.shape[1:]
+        x = self.in_imagenet_units
+        height, width = x.shape[1:]
         vertical = torch.zeros(height - 1, width, dtype=torch.float64)
         horizontal = torch.zeros(height, width - 1, dtype=torch.float64)
         for r in range(height - 1):
             for c in range(width):
-                vertical[r, c] = alike(self.x[:, r + 1, c] - self.x[:, r, c], self.btv in ("gray", "asymmetric"))
+                vertical[r, c] = alike(x[:, r + 1, c] - x[:, r, c], self.btv in ("gray", "asymmetric"))
         for r in range(height):
             for c in range(width - 1):
-                horizontal[r, c] = alike(self.x[:, r, c + 1] - self.x[:, r, c], self.btv == "gray")
+                horizontal[r, c] = alike(x[:, r, c + 1] - x[:, r, c], self.btv == "gray")
         return vertical, horizontal
 
     def bilateral_tv(self, m):

@@ -66,7 +66,9 @@ def test_integrated_gradients_add_up_and_average_baselines():
 def test_smoothgrad_with_the_same_noise(variant):
     samples, relative = 6, 0.2
     batch = Batch(NET, IMAGES, torch.tensor(TARGETS), open_images(IMAGES).ids, 7, Runner(NET))
-    spread = relative * (INPUTS.amax(dim=(1, 2, 3)) - INPUTS.amin(dim=(1, 2, 3)))[:, None, None, None]
+    mean, std, own = (torch.tensor(v).view(3, 1, 1) for v in ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225), NET.std))
+    image = (IMAGES - mean) / std
+    spread = relative * (image.amax(dim=(1, 2, 3)) - image.amin(dim=(1, 2, 3)))[:, None, None, None] * std / own
     noises = [normal_noise(batch.seeds, torch.full((3,), k), (3, 32, 32)) * spread for k in range(samples)]
     # Captum draws its own noise, so its gradient is taken at our noisy images and averaged here.
     slopes = torch.stack(

@@ -13,7 +13,7 @@ from suffice.testing import CHECKS, AnyOf, WeightedSum
 from suffice.vision import Classifier, open_images
 from suffice.vision.identity import image_seed
 from suffice.vision.noise import normal_noise
-from tests.attribution.igos.twin import sure_cnn, twin_of
+from tests.attribution.igos.twin import IMAGENET_STD, sure_cnn, twin_of
 from tests.attribution.nets import MEAN, STD, pictures
 
 NAMES = ["i-gos", "igos+", "igos++"]
@@ -29,12 +29,13 @@ def found_by(name, net, images, iterations=ITERATIONS, **options):
 
 
 def own_noise(images, index, calls, steps, deviations=(0.2, 0.2, 0.2), seed=8):
-    """The noise of one picture, by iteration, integrated score and step."""
+    """The noise of one picture in the model's inputs, by iteration, integrated score and step."""
+    own = torch.tensor(deviations).view(3, 1, 1) * IMAGENET_STD / torch.tensor(STD).view(3, 1, 1)
     key = torch.tensor([image_seed(seed, open_images(images).ids[index])])
 
     def noise(iteration, call, k):
         draw = torch.tensor([(iteration * calls + call) * steps + k - 1])
-        return torch.tensor(deviations).view(3, 1, 1) * normal_noise(key, draw, (3, 32, 32))[0].double()
+        return own * normal_noise(key, draw, (3, 32, 32))[0].double()
 
     return noise
 
@@ -98,8 +99,7 @@ def test_single_precision_follows_them_too(size):
 
 
 def test_the_readings_of_edges_differ():
-    net, images = sure_cnn(), pictures(2)
-    net.std = (4.0, 4.0, 4.0)  # low contrast in normalized units, so that not every pair of pixels is an edge
+    net, images = sure_cnn(), 0.45 + 0.1 * pictures(2)  # of low contrast: not every pair of pixels is an edge
     maps = [found_by("igos++", net, images, btv=btv, l2=2.0, noise=0) for btv in ("gray", "channels", "asymmetric")]
     assert all(float((a - b).abs().max()) > 1e-5 for a, b in zip(maps, maps[1:] + maps[:1], strict=True))
 

@@ -72,6 +72,7 @@ def literal_vit_cx(
 ):
     """The map of one image, as pixels [1, 3, H, W] or as it was opened, and how many masks it is made of."""
     x = net.normalize(net.prepare(image))
+    imagenet_std, own_std = (torch.tensor(s).double().view(3, 1, 1) for s in ((0.229, 0.224, 0.225), net.std))
     seeds = torch.tensor([image_seed(seed, own) for own in suffice.open_images(image).ids])
 
     def say(inputs):
@@ -80,7 +81,8 @@ def literal_vit_cx(
     total, share = torch.zeros(net.size).double(), torch.zeros(net.size).double()
     made = literal_masks(net, x, layer, masks, threshold, linkage, representative)
     for mask, first in made:
-        noise = sigma * normal_noise(seeds, torch.tensor([int(first)]), (3, *net.size)).double() * (1 - mask)
+        chance = normal_noise(seeds, torch.tensor([int(first)]), (3, *net.size)).double()
+        noise = sigma * imagenet_std / own_std * chance * (1 - mask)
         if impact == "debiased":
             weight = say(x * mask + noise) + (say(x) - say(x + noise))
         else:

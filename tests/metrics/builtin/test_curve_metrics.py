@@ -86,12 +86,12 @@ def test_tis_over_four_baselines_and_their_mean(images, act):
         twin = Twin(images[i], labels[i])
         seed = torch.tensor([image_seed(0, opened[i].id)])
         blurred = gaussian_blur(twin.pixels[None], [11, 11], [5.0, 5.0])[0]
-        return twin, {
-            "blur-tis": (blurred - twin.mean) / twin.std,
-            "gray": torch.zeros_like(twin.x),
-            "tis-noise": uniform_noise(seed, torch.tensor([0]), (3, SIDE, SIDE))[0].double(),
-            "tis-mean": torch.full_like(twin.x, float(twin.x.mean())),
-        }
+        noise = uniform_noise(seed, torch.tensor([0]), (3, SIDE, SIDE))[0].double()
+        mean, std = (torch.tensor(v).double().view(3, 1, 1) for v in ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)))
+        average = ((twin.pixels - mean) / std).mean().expand_as(noise)
+        made = {"blur-tis": blurred, "tis-noise": noise * std + mean, "tis-mean": (average * std + mean).clamp(0, 1)}
+        seen = {name: (pixels - twin.mean) / twin.std for name, pixels in made.items()}
+        return twin, {**seen, "gray": torch.zeros_like(twin.x)}
 
     def expected(i, name):
         twin, made = canvases(i)
