@@ -25,6 +25,11 @@ _SETS_OF_TOKENS = (
     ("transformers.models.vit.modeling_vit", "ViTForImageClassification"),
     ("transformers.models.deit.modeling_deit", "DeiTForImageClassification"),
     ("transformers.models.deit.modeling_deit", "DeiTForImageClassificationWithTeacher"),
+    ("transformers.models.clip.modeling_clip", "CLIPVisionModel"),
+    ("transformers.models.clip.modeling_clip", "CLIPVisionTransformer"),  # the same before version 5
+    ("transformers.models.siglip.modeling_siglip", "SiglipVisionModel"),
+    ("transformers.models.siglip.modeling_siglip", "SiglipVisionTransformer"),
+    ("open_clip.transformer", "VisionTransformer"),
 )
 
 Ask = Callable[[Tensor, Tensor], Tensor]
@@ -33,8 +38,9 @@ Ask = Callable[[Tensor, Tensor], Tensor]
 def can_drop_tokens(module: nn.Module) -> bool:
     """Whether a model is, or holds, a transformer whose tokens can be left out.
 
-    That is so for timm's ``VisionTransformer`` (ViT, DeiT, with distillation or registers), torchvision's, and ViT and
-    DeiT of transformers. Windows, pooling between stages, and positions inside the attention stand against it.
+    That is so for timm's ``VisionTransformer`` (ViT, DeiT, with distillation or registers), torchvision's, ViT and DeiT
+    of transformers, and the image towers of CLIP and SigLIP. Windows, pooling between stages, and positions inside the
+    attention stand against it.
     """
     kinds = [getattr(sys.modules.get(home), name, None) for home, name in _SETS_OF_TOKENS]
     known = tuple(kind for kind in kinds if kind is not None)
