@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import re
-import socket
-import urllib.parse
-import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
-from suffice.errors import DownloadError, MissingExtra, OptionError, SufficeError, UnknownModel
+from suffice.errors import MissingExtra, OptionError, SufficeError, UnknownModel
+from suffice.vision.checkpoints import load_checkpoint
 from suffice.vision.classifier import Classifier
 from suffice.vision.families import default_family
+from suffice.vision.fetching import fetching
 from suffice.vision.geometry import Geometry, Interpolation, Rule, resize_for, split_preprocessing
-from suffice.vision.models import ModelEntry, Source, assemble, split_options, unknown_model
+from suffice.vision.models import ModelEntry, Source, assemble, refuse_prompt, split_options, unknown_model
+from suffice.vision.zero_shot import ZeroShot, class_texts, text_features
 
 # The hub cannot be listed offline; these are well-known examples of the families that anatomy knows.
 HF_EXAMPLES = (
@@ -27,63 +25,11 @@ HF_EXAMPLES = (
     "microsoft/swin-tiny-patch4-window7-224",
     "facebook/convnext-tiny-224",
     "microsoft/resnet-50",
+    "openai/clip-vit-base-patch32",
+    "google/siglip-base-patch16-224",
 )
+TWO_TOWERS = ("clip", "siglip")
 RESAMPLING: dict[int, Interpolation] = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic"}
-# Names of errors about reaching a host: each library has its own HTTP client with its own classes.
-NETWORK_ERROR = re.compile(
-    "Connect(ion)?Error|ConnectTimeout|URLError|MaxRetryError|LocalEntryNotFoundError|OfflineModeIsEnabled|ProxyError|"
-    "SSLError|TimeoutException|NetworkError"
-)
-
-
-@contextmanager
-def _fetching(name: str, *, from_hub: bool = False, instead: str | None = None) -> Iterator[None]:
-    """Turn whatever a library raises when it cannot fetch weights into one error with a way out."""
-    from huggingface_hub import constants
-
-    # Where the hub cannot be reached, only its local cache is used: else each file is tried again for half a minute.
-    before = constants.HF_HUB_OFFLINE
-    offline = from_hub and not _can_look_up(constants.ENDPOINT)
-    constants.HF_HUB_OFFLINE = before or offline
-    try:
-        yield
-    except SufficeError:
-        raise
-    except Exception as error:
-        if not (_is_network(error) or (offline and isinstance(error, OSError))):
-            raise
-        checkpoint = (
-            f'Give a file that you have: suffice.load("{name}", checkpoint="weights.safetensors"), or --checkpoint on '
-            "the command line.\n  For random weights write pretrained=False, or --random-weights."
-        )
-        raise DownloadError(
-            f"The weights of {name} could not be fetched ({type(error).__name__}): there seems to be no network here.\n"
-            f"  {instead or checkpoint}"
-        ) from error
-    finally:
-        constants.HF_HUB_OFFLINE = before
-
-
-def _can_look_up(address: str) -> bool:
-    """Whether the name of a host can be looked up, or a proxy stands between that will do so."""
-    if urllib.request.getproxies():
-        return True
-    try:
-        socket.getaddrinfo(urllib.parse.urlsplit(address).hostname, 443)
-    except OSError:
-        return False
-    return True
-
-
-def _is_network(error: BaseException | None) -> bool:
-    """Whether an error, or one that it came from, is about reaching a host."""
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        if any(NETWORK_ERROR.fullmatch(c.__name__) for c in type(error).__mro__):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
 
 
 def _timm(name: str, *, pretrained: bool, checkpoint: str | Path | None, **options: Any) -> Classifier:
@@ -101,7 +47,7 @@ def _timm(name: str, *, pretrained: bool, checkpoint: str | Path | None, **optio
             f"timm has no weights of {architecture}; write pretrained=False for random ones, or checkpoint=."
         )
     own, others = split_options(options)
-    with _fetching(f"timm/{name}", from_hub=fetch):
+    with fetching(f"timm/{name}", from_hub=fetch):
         module = timm.create_model(name, pretrained=fetch, **others)
     # Which weights they are decides the family; a checkpoint of the user's may come from any recipe.
     recipe = f".{module.pretrained_cfg.get('tag', '')}" if fetch and not tag else ""
@@ -132,6 +78,15 @@ def _timm_description(module: nn.Module) -> dict[str, Any]:
     return described
 
 
+def timm_knowledge(module: nn.Module) -> dict[str, Any]:
+    """What a module made by timm brings along, as arguments of a classifier; nothing where it is none."""
+    config = getattr(module, "pretrained_cfg", None)
+    if not config or "architecture" not in config:
+        return {}
+    name = config["architecture"]
+    return {"name": f"timm/{name}", "family": default_family(name), **_timm_description(module)}
+
+
 def _timm_entries() -> Iterator[ModelEntry]:
     """All architectures that timm can make."""
     import timm
@@ -156,7 +111,7 @@ def _torchvision(name: str, *, pretrained: bool, checkpoint: str | Path | None, 
     weights = choices[tag.upper()] if tag else choices["DEFAULT"]
     fetch = pretrained and checkpoint is None
     own, others = split_options(options)
-    with _fetching(f"torchvision/{name}"):
+    with fetching(f"torchvision/{name}"):
         module = models.get_model(architecture, weights=weights if fetch else None, **others)
     family = default_family(architecture + (f".{weights.name}" if fetch or tag else ""))
     geometry, mean, std = split_preprocessing(weights.transforms())
@@ -183,29 +138,88 @@ def _torchvision_entries() -> Iterator[ModelEntry]:
 def _hf(name: str, *, pretrained: bool, checkpoint: str | Path | None, **options: Any) -> Classifier:
     """A classifier from a model id of the hub or a local folder."""
     try:
-        from transformers import AutoConfig, AutoImageProcessor, AutoModelForImageClassification
+        from transformers import AutoConfig, AutoImageProcessor, AutoModel, AutoModelForImageClassification
     except ImportError as error:
         raise MissingExtra("hf/… needs transformers: pip install 'suffice[hf]'.") from error
 
+    prompt = options.pop("prompt", None)
     own, others = split_options(options)
     instead = 'Give a local folder that save_pretrained wrote: suffice.load("hf/path/to/folder").'
     try:
-        with _fetching(f"hf/{name}", from_hub=not Path(name).is_dir(), instead=instead):
-            processor = AutoImageProcessor.from_pretrained(name)
-            if pretrained and checkpoint is None:
-                module = AutoModelForImageClassification.from_pretrained(name, **others)
+        with fetching(f"hf/{name}", from_hub=not Path(name).is_dir(), instead=instead):
+            config = AutoConfig.from_pretrained(name, **others)
+            texts = None
+            if _has_two_towers(config):
+                texts = class_texts(own.get("labels"), prompt, f"hf/{name}")
+                tokenizer = _hf_tokenizer(name)
             else:
-                module = AutoModelForImageClassification.from_config(AutoConfig.from_pretrained(name, **others))
+                refuse_prompt(prompt)
+            processor = AutoImageProcessor.from_pretrained(name)
+            kind: Any = AutoModel if texts else AutoModelForImageClassification
+            fetch = pretrained and checkpoint is None
+            module = kind.from_pretrained(name, **others) if fetch else kind.from_config(config)
     except SufficeError:
         raise
     except (OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise UnknownModel(f"transformers cannot load {name!r} as an image classifier: {reason}") from error
     described = {"name": f"hf/{name}", "family": default_family(name), **_processor_description(processor)}
+    if texts:
+        if checkpoint is not None:
+            load_checkpoint(module, checkpoint)
+        return assemble(_hf_zero_shot(module, tokenizer, texts), None, described, own)
     names = [module.config.id2label[i] for i in range(module.config.num_labels)]
     if any(n != f"LABEL_{i}" for i, n in enumerate(names)):  # what transformers writes where it knows no names
         described["labels"] = names
     return assemble(module, checkpoint, described, own)
+
+
+def _has_two_towers(config: Any) -> bool:
+    """Whether a model of transformers compares images with texts; not so a classifier made of its image tower."""
+    from transformers import AutoModelForZeroShotImageClassification as ZeroShotModels
+
+    made = [name for name in config.architectures or [] if name.endswith("ForImageClassification")]
+    if made or type(config) not in ZeroShotModels._model_mapping:
+        return False
+    if config.model_type not in TWO_TOWERS:
+        raise UnknownModel(
+            f"transformers' {config.model_type} models compare images with texts in a way that is not known here; "
+            f"those of type {' and '.join(TWO_TOWERS)} can be loaded."
+        )
+    return True
+
+
+def _hf_tokenizer(name: str) -> Any:
+    from transformers import AutoTokenizer
+
+    try:
+        return AutoTokenizer.from_pretrained(name)
+    except ImportError as error:  # some need sentencepiece or protobuf
+        raise MissingExtra(f"The tokenizer of {name} cannot be loaded: {str(error).strip().splitlines()[0]}") from error
+
+
+def _hf_zero_shot(model: Any, tokenizer: Any, texts: list[list[str]]) -> ZeroShot:
+    """The classifier of a CLIP or SigLIP of transformers for some texts; its text tower is not kept."""
+    longest = model.config.text_config.max_position_embeddings
+    # SigLIP learned from texts of one length, the padding not masked.
+    siglip = model.config.model_type == "siglip"
+    padding = {"padding": "max_length", "max_length": longest} if siglip else {"padding": True}
+
+    def encode(some: list[str]) -> Tensor:
+        tokens = tokenizer(some)
+        if long := [text for text, own in zip(some, tokens["input_ids"], strict=True) if len(own) > longest]:
+            raise OptionError(
+                f"The text tower reads at most {longest} tokens, and {long[0]!r} has more; make it shorter."
+            )
+        padded = tokenizer.pad(tokens, return_tensors="pt", **padding)
+        features = model.get_text_features(**({"input_ids": padded["input_ids"]} if siglip else padded))
+        return getattr(features, "pooler_output", features)  # a tensor before version 5
+
+    model.eval()
+    projection = getattr(model, "visual_projection", None) or nn.Identity()
+    bias = float(model.logit_bias.item()) if siglip else 0.0
+    features = text_features(texts, encode)
+    return ZeroShot(model.vision_model, projection, features, float(model.logit_scale.exp().item()), bias)
 
 
 def _processor_description(processor: Any) -> dict[str, Any]:
@@ -254,4 +268,4 @@ TIMM = Source(_timm, _timm_entries, "PyTorch image models; a tag after a dot cho
 TORCHVISION = Source(
     _torchvision, _torchvision_entries, "torchvision's classification models; a tag after a dot chooses the weights"
 )
-HF = Source(_hf, _hf_entries, "any image classifier on the Hugging Face hub, or a local folder of one")
+HF = Source(_hf, _hf_entries, "any image classifier, CLIP or SigLIP on the Hugging Face hub, or a local folder of one")

@@ -1,6 +1,6 @@
 """Models by name: the registry of sources, ``load`` and ``list_models``.
 
-A source knows the models under one prefix (``timm/…``). The three libraries and our zoo are registered here; another
+A source knows the models under one prefix (``timm/…``). The four libraries and our zoo are registered here; another
 package adds its own with :func:`register_source`, on import, or lazily by an entry point in the group
 ``suffice.sources`` whose name is the prefix and whose object is a :class:`Source`.
 """
@@ -64,6 +64,7 @@ GROUP = "suffice.sources"
 CLASSIFIER_OPTIONS = frozenset(inspect.signature(Classifier).parameters) - {"module", "device"}
 for _library in ("timm", "torchvision", "hf"):
     provide(GROUP, _library, f"suffice.vision.libraries:{_library.upper()}")
+provide(GROUP, "open_clip", "suffice.vision.open_clip:OPEN_CLIP")
 
 
 def register_source(prefix: str, source: Source | str) -> None:
@@ -94,13 +95,14 @@ def load(
     It is moved to the first GPU if there is one, unlike in timm and torchvision; its ``repr`` says where it is.
 
     Args:
-        name: ``"timm/…"``, ``"torchvision/…"``, ``"hf/…"`` (a model id of the hub or a local folder), or the
-            name of another registered source. A tag after a dot chooses weights: ``"timm/resnet50.a1_in1k"``.
+        name: ``"timm/…"``, ``"torchvision/…"``, ``"hf/…"`` (a model id of the hub or a local folder),
+            ``"open_clip/…"``, or the name of another registered source. A tag after a dot chooses weights: ``"timm/resnet50.a1_in1k"``.
         pretrained: Fetch the published weights; False gives random ones.
         checkpoint: Use the weights in this file instead; safetensors, or ``torch.save`` (read as plain weights).
         device: Where to put it instead, such as ``"cpu"``.
         **options: Arguments of :class:`Classifier` (``resize=``, ``labels=``, ``score=``, ``mean=``, …) go to it; the
-            rest (``num_classes=``, ``img_size=``, …) goes to the library that makes the module.
+            rest (``num_classes=``, ``img_size=``, …) goes to the library that makes the module. CLIP and SigLIP classify
+            by ``labels=``, each put where ``{}`` is in ``prompt=``, one text or several.
 
     Raises:
         UnknownModel: With close names.
@@ -125,6 +127,7 @@ def load(
         hint = f" Did you mean {' or '.join(repr(f'{p}/{bare}') for p in near)}?" if near else ""
         raise UnknownModel(f"There is no model {str(name)!r}. Names begin with their source: {prefixes}.{hint}")
     net = known[prefix].build(rest, pretrained=pretrained, checkpoint=checkpoint, **options)
+    net.checkpoint = None if checkpoint is None else Path(checkpoint).name
     return net.to(where)
 
 
@@ -163,8 +166,18 @@ def unknown_model(problem: str, name: str, names: Iterable[str], prefix: str) ->
     return UnknownModel(f"{problem}{near} suffice.list_models('{prefix}/*') lists them all.")
 
 
+def refuse_prompt(prompt: Any) -> None:
+    """An error where a prompt is given for a model that has classes of its own."""
+    if prompt is not None:
+        raise OptionError(
+            "prompt= (--prompt on the command line) is for models that compare images with texts, such as CLIP and "
+            "SigLIP; this one has classes of its own."
+        )
+
+
 def split_options(options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Separate the options of the classifier from those of the library that makes the module."""
+    refuse_prompt(options.get("prompt"))
     own = {k: v for k, v in options.items() if k in CLASSIFIER_OPTIONS}
     return own, {k: v for k, v in options.items() if k not in own}
 

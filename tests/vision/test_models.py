@@ -193,7 +193,8 @@ def test_listing():
     assert "timm/deit_small_patch16_224" in names
     assert [m.family for m in model_entries("timm/deit_small_distilled_patch16_224")] == ["distilled-transformer"]
     assert model_entries("timm/nothing*") == []
-    assert {m.name.partition("/")[0] for m in model_entries("*vit*")} == {"timm", "torchvision", "hf", "zoo"}
+    prefixes = {m.name.partition("/")[0] for m in model_entries("*vit*")}
+    assert prefixes - {"open_clip"} == {"timm", "torchvision", "hf", "zoo"}  # that one only where it is installed
 
 
 def test_another_package_can_add_a_source():

@@ -1,4 +1,4 @@
-"""Anatomy of models from timm, torchvision and transformers.
+"""Anatomy of models from timm, torchvision, transformers and open_clip.
 
 In transformers, module names differ between versions 4 and 5, so parts are found by what they hold rather than by
 their full names.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from torch import nn
 
@@ -172,6 +173,26 @@ def _hf_vit(module: nn.Module, size: Size, prefix: int = 1, read: tuple[int, ...
     )
 
 
+def _hf_tower(
+    module: nn.Module, size: Size, prefix: int, read: tuple[int, ...] = (), final: str | None = None
+) -> Anatomy:
+    """The image tower of CLIP, read at its class token, or of SigLIP, whose head attends to all tokens."""
+    blocks = children(module, _one(module, "encoder.layers"))
+    attention, norms = each(blocks, "self_attn"), each(blocks, "layer_norm1")
+    patches, last = _one(module, "embeddings.patch_embedding"), _one(module, final) if final else blocks[-1]
+    return one_sequence(module, size, blocks, attention, norms, patches=patches, final=last, prefix=prefix, read=read)
+
+
+def _open_clip_vit(module: Any, size: Size) -> Anatomy:
+    """The image tower of open_clip; an attentional pooling reads all tokens."""
+    blocks = children(module, "transformer.resblocks")
+    read = (0,) if module.attn_pool is None and module.pool_type == "tok" else ()
+    pooled_after_norm = module.attn_pool is None and not module.final_ln_after_pool
+    final = "ln_post" if pooled_after_norm else blocks[-1]
+    attention, norms = each(blocks, "attn"), each(blocks, "ln_1")
+    return one_sequence(module, size, blocks, attention, norms, patches="conv1", final=final, prefix=1, read=read)
+
+
 def _hf_swin(module: nn.Module, size: Size) -> Anatomy:
     """Swin: tokens [N, h*w, C] between blocks; a stage puts out merged tokens, on the next grid."""
     blocks = _hf_blocks(module)
@@ -218,6 +239,8 @@ def _one(module: nn.Module, ending: str) -> str:
 _torchvision_mobile = stages_in("features")  # the last of them is a convolution with activation
 _hf_deit = partial(_hf_vit, prefix=2)
 _hf_deit_with_teacher = partial(_hf_vit, prefix=2, read=(0, 1))
+_hf_clip = partial(_hf_tower, prefix=1, read=(0,))
+_hf_siglip = partial(_hf_tower, prefix=0, final="post_layernorm")
 
 # By the full name of the class: whoever holds an instance has imported it, and nobody else should pay for the import.
 FAMILIES: dict[str, Describe] = {
@@ -250,6 +273,15 @@ FAMILIES: dict[str, Describe] = {
     "transformers.models.swin.modeling_swin.SwinForImageClassification": _hf_swin,
     "transformers.models.convnext.modeling_convnext.ConvNextForImageClassification": _hf_convnext,
     "transformers.models.resnet.modeling_resnet.ResNetForImageClassification": _hf_resnet,
+    # The towers of CLIPModel and SiglipModel: a "…Transformer" until version 5 of transformers, a "…Model" since.
+    "transformers.models.clip.modeling_clip.CLIPVisionModel": _hf_clip,
+    "transformers.models.clip.modeling_clip.CLIPVisionTransformer": _hf_clip,
+    "transformers.models.clip.modeling_clip.CLIPForImageClassification": partial(_hf_tower, prefix=1),
+    "transformers.models.siglip.modeling_siglip.SiglipVisionModel": _hf_siglip,
+    "transformers.models.siglip.modeling_siglip.SiglipVisionTransformer": _hf_siglip,
+    "transformers.models.siglip.modeling_siglip.SiglipForImageClassification": _hf_siglip,
+    "open_clip.transformer.VisionTransformer": _open_clip_vit,
+    "open_clip.modified_resnet.ModifiedResNet": resnet,
 }
 
 

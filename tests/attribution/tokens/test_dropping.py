@@ -8,8 +8,10 @@ import torchvision
 from suffice.attribution.tokens.dropping import can_drop_tokens, token_dropping
 from suffice.perturb import Runner
 from suffice.vision import Classifier
+from suffice.vision.zero_shot import ZeroShot
 from tests.attribution.nets import MEAN, STD, pictures, small_cnn
 from tests.attribution.token_nets import distilled, lively, plain, registers
+from tests.vision.two_towers import enlivened, transformers_model
 
 
 def from_torchvision():
@@ -41,7 +43,32 @@ def in_a_wrapper():
     return Classifier(torch.nn.Sequential(torch.nn.Identity(), plain().module), size=32, mean=MEAN, std=STD)
 
 
-MAKERS = [plain, distilled, registers, from_torchvision, from_transformers, with_teacher, in_a_wrapper]
+def zero_shot(model, vision):
+    texts = torch.nn.functional.normalize(torch.randn(5, 16, generator=torch.Generator().manual_seed(0)), dim=1)
+    projection = torch.nn.Linear(24, 16, bias=False) if vision == "vision_model" else torch.nn.Identity()
+    module = ZeroShot(getattr(model, vision), lively(projection), texts, scale=10.0)
+    return Classifier(module.eval(), size=32, mean=MEAN, std=STD)
+
+
+def from_clip():
+    return zero_shot(transformers_model("clip"), "vision_model")
+
+
+def from_siglip():
+    return zero_shot(transformers_model("siglip"), "vision_model")
+
+
+def from_open_clip():
+    open_clip = pytest.importorskip("open_clip", reason="open_clip is not installed: pip install open_clip_torch")
+    text = {"context_length": 12, "vocab_size": 49408, "width": 32, "heads": 2, "layers": 1}
+    vision = {"image_size": 32, "layers": 2, "width": 64, "head_width": 32, "patch_size": 8}
+    return zero_shot(enlivened(open_clip.CLIP(16, vision, text)), "visual")
+
+
+MAKERS = [
+    plain, distilled, registers, from_torchvision, from_transformers, with_teacher, in_a_wrapper, from_clip,
+    from_siglip, from_open_clip,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("make", MAKERS)

@@ -214,6 +214,38 @@ def hf(family: str, head: str = "ForImageClassification", **options: Any) -> nn.
     return getattr(transformers, family + head)(config)
 
 
+def zero_shot(vision: nn.Module, projection: nn.Module | None = None, width: int = 24) -> nn.Module:
+    from suffice.vision.zero_shot import ZeroShot
+
+    texts = nn.functional.normalize(torch.randn(10, width), dim=1)
+    return ZeroShot(vision, projection or nn.Identity(), texts, scale=10.0)
+
+
+def hf_clip() -> nn.Module:
+    import transformers
+
+    text = {"hidden_size": 24, "num_hidden_layers": 1, "num_attention_heads": 3, "intermediate_size": 32}
+    config = transformers.CLIPConfig(vision_config=HF_PLAIN, text_config={**text, "vocab_size": 8}, projection_dim=20)
+    model = transformers.CLIPModel(config)
+    return zero_shot(model.vision_model, model.visual_projection, 20)
+
+
+def hf_siglip() -> nn.Module:
+    import transformers
+
+    return zero_shot(transformers.SiglipVisionModel(transformers.SiglipVisionConfig(**HF_PLAIN)))
+
+
+def open_clip_vit(**options: Any) -> nn.Module:
+    towers = pytest.importorskip("open_clip.transformer", reason="open_clip is not installed")
+    return zero_shot(towers.VisionTransformer(64, 16, 24, 2, 3, mlp_ratio=2, output_dim=24, **options))
+
+
+def open_clip_resnet() -> nn.Module:
+    towers = pytest.importorskip("open_clip.modified_resnet", reason="open_clip is not installed")
+    return zero_shot(towers.ModifiedResNet((1, 1, 1, 1), output_dim=24, heads=4, image_size=64, width=8))
+
+
 HF_PLAIN = {
     "image_size": 64,
     "patch_size": 16,
@@ -490,6 +522,32 @@ SPECIMENS = (
         "resnet.encoder.stages.3.layers.1",
         features=HALVING,
     ),
+    Specimen("hf-clip", hf_clip, **VIT, target="vision.encoder.layers.1.layer_norm1", prefix=1, read=(0,)),
+    Specimen("hf-siglip", hf_siglip, **VIT, target="vision.post_layernorm"),
+    # Classifiers made of the towers average the tokens of patches.
+    Specimen(
+        "hf-clip-head",
+        partial(hf, "CLIP", vision_config=HF_PLAIN),
+        **VIT,
+        target="vision_model.encoder.layers.1",
+        prefix=1,
+    ),
+    Specimen(
+        "hf-siglip-head",
+        partial(hf, "Siglip", vision_config=HF_PLAIN),
+        **VIT,
+        target="vision_model.post_layernorm",
+    ),
+    Specimen("open-clip", open_clip_vit, **VIT, target="vision.transformer.resblocks.1.ln_1", prefix=1, read=(0,)),
+    Specimen("open-clip-avg", partial(open_clip_vit, pool_type="avg"), **VIT, target="vision.ln_post", prefix=1),
+    Specimen(
+        "open-clip-attention",
+        partial(open_clip_vit, attentional_pool=True, attn_pooler_heads=3, attn_pooler_queries=4),
+        **VIT,
+        target="vision.transformer.resblocks.1",
+        prefix=1,
+    ),
+    Specimen("open-clip-resnet", open_clip_resnet, SQUARE, "vision.layer4.0", features=HALVING),
 )
 BY_NAME = {specimen.name: specimen for specimen in SPECIMENS}
 TRANSFORMERS = tuple(specimen for specimen in SPECIMENS if specimen.blocks)
