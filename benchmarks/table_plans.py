@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -11,6 +12,7 @@ import torch
 import suffice
 from benchmarks import real_models
 from suffice.attribution import Method, all_methods, attribute, list_methods
+from suffice.attribution.tokens.block_layers import BLOCK_LAYERS
 from suffice.attribution.tokens.dropping import can_drop_tokens
 from suffice.metrics import Entry, Protocol, find_protocol
 from suffice.metrics.protocols import TargetClass
@@ -135,9 +137,13 @@ def vit_cx_variants(net: suffice.Classifier, **reading: str) -> list[Entry]:
     ]
 
 
-def vit_cx_code_variants(net: suffice.Classifier) -> list[Entry]:
-    """The same as the authors' code reads it."""
-    return vit_cx_variants(net, layer="norm1-last", representative="stretched")
+def vit_cx_readings(net: suffice.Classifier) -> list[Entry]:
+    """ViT-CX at every layer that its paper or its code may mean, with both kinds of masks of clusters."""
+    return [
+        Entry("vit-cx", {"layer": layer, "representative": representative}, f"{layer}, {representative}")
+        for layer in BLOCK_LAYERS
+        for representative in ("stretched", "mean")
+    ]
 
 
 def mask_count(net: suffice.Classifier, images: suffice.Images, entry: Entry) -> Mapping[str, float]:
@@ -181,7 +187,7 @@ def tis_rivals(net: suffice.Classifier) -> list[Entry]:
     """The methods TIS compares itself with, as its authors ran them; SmoothGrad with the noise of its own paper."""
     settings: dict[str, dict[str, Any]] = {
         "tis": {"masks": tis_masks(net)[0]},
-        "vit-cx": {"layer": "norm1-last", "representative": "stretched"},
+        "vit-cx": {},
         "tam": {"start_layer": 0},
         "cgw1": {},
         "cgw2": {},
@@ -229,6 +235,10 @@ def _real(model: str) -> tuple[Plan, ...]:
     )
 
 
+def _readings(*models: str) -> Plan:
+    return Plan("", models, vit_cx_readings, DEL_INS_PG, "vit-cx", facts=mask_count)
+
+
 def _tis_plans(model: str) -> tuple[Plan, ...]:
     parts = tuple(f"{metric}/{baseline}" for metric in FAITHFUL[:2] for baseline in OVER)
     return (
@@ -256,14 +266,16 @@ TABLES: Mapping[str, tuple[Plan, ...]] = {
         Plan("", ("zoo/deit", "zoo/deit-distilled"), transformer_methods, (*FAITHFUL, *PLACED), order="ins-del"),
     ),
     "vit-cx-ablations": tuple(
-        Plan(name, ("zoo/deit",), variants, DEL_INS_PG, "vit-cx", facts=mask_count)
-        for name, variants in (("paper", vit_cx_variants), ("code", vit_cx_code_variants))
+        Plan(reading, ("zoo/deit",), partial(vit_cx_variants, reading=reading), DEL_INS_PG, "vit-cx", facts=mask_count)
+        for reading in ("paper", "code")
     ),
+    "vit-cx-readings": (_readings("zoo/deit", "zoo/deit-distilled"),),
     "tis": (*_tis_plans("zoo/deit"), _tis_time("zoo/deit")),
     "real-cnn": _real("resnet50-v1"),
     "real-vit": _real("vit-tiny"),
     "real-tis": _tis_plans("vit-tiny"),
     "real-tis-time": (replace(_tis_time("vit-tiny"), name=""),),
+    "real-vit-cx-readings": (_readings("vit-tiny"),),
     "real-igos": (Plan("", ("vit-tiny", "resnet50-v1"), igos_rivals, DEL_INS_PG, "vit-cx"),),
     "igos": tuple(
         Plan(name, ("zoo/resnet", "zoo/convnext-3-bn"), igos_rivals, FAITHFUL, protocol, order="ins-del")

@@ -10,11 +10,12 @@ import torch
 import suffice
 from benchmarks import table_plans, tables
 from benchmarks.table_plans import TABLES
+from suffice.attribution.methods import vit_cx
 from suffice.metrics import find_protocol
 from suffice.metrics.score_table import TableRow
 
 TINY = tables.Settings(images=2, quick=True, steps=2)
-ZOO = ("zoo-methods", "zoo-transformers", "vit-cx-ablations", "tis", "igos")
+ZOO = ("zoo-methods", "zoo-transformers", "vit-cx-ablations", "vit-cx-readings", "tis", "igos")
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +76,13 @@ def test_the_number_of_masks_is_counted(ablations, deit):
     assert 1 <= masks["ViT-CX (quick)"] < deit.module.embed_dim
     assert masks["3: plain impact (quick)"] == masks["4: no coverage correction (quick)"] == masks["ViT-CX (quick)"]
     assert "masks" in ablations[1].headings
+
+
+def test_both_readings_of_vit_cx_are_among_its_layers_and_masks(deit):
+    (plan,) = TABLES["real-vit-cx-readings"]
+    options = [(entry.options["layer"], entry.options["representative"]) for entry in plan.entries(deit)]
+    assert len(set(options)) == 8
+    assert {(vit_cx.LAYER[r], vit_cx.REPRESENTATIVE[r]) for r in ("code", "paper")} < set(options)
 
 
 def test_rows_that_are_there_are_not_made_again(ablations, monkeypatch, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 import torch
@@ -10,19 +11,23 @@ from torch import Tensor
 from suffice.attribution.channels import Linkage, Representative, TokenMasks, token_masks
 from suffice.attribution.method import method
 from suffice.attribution.methods.rise import RandomMasks
+from suffice.attribution.tokens.block_layers import BLOCK_LAYERS, BlockLayer, block_layer
 from suffice.errors import OptionError
 from suffice.options import Amount, Count
 from suffice.perturb import Masks
 from suffice.perturb.batch import Batch
 from suffice.perturb.runner import Runner
-from suffice.vision.anatomy import Layout
+from suffice.vision.anatomy import Anatomy
 from suffice.vision.noise import normal_noise
 from suffice.vision.units import imagenet_unit
 
+Reading = Literal["code", "paper"]
 Source = Literal["clustered", "all", "random"]
 Impact = Literal["debiased", "plain"]
 Coverage = Literal["corrected", "summed"]
 
+LAYER: Mapping[Reading, BlockLayer] = {"code": "attention-input", "paper": "attention-output"}
+REPRESENTATIVE: Mapping[Reading, Representative] = {"code": "stretched", "paper": "mean"}
 # As published, for plain transformers and for those whose stages differ in their grid (Swin).
 THRESHOLD, THRESHOLD_OF_STAGES = 0.1, 0.05
 # Less than rounding leaves of a mask that is 0 at a pixel.
@@ -39,33 +44,41 @@ _UNSEEN = 1e-6
 def vit_cx(
     batch: Batch,
     *,
+    reading: Reading = "code",
     masks: Source = "clustered",
     impact: Impact = "debiased",
     coverage: Coverage = "corrected",
-    layer: str = "attention-output",
+    layer: str | None = None,
     threshold: Amount | None = None,
     linkage: Linkage = "complete",
-    representative: Representative = "mean",
+    representative: Representative | None = None,
     sigma: Amount = 0.1,
     random_masks: Count = 5000,
 ) -> Tensor:
     """Masks of clustered feature maps, weighted by their causal impact on the score.
 
     Channels of one layer, enlarged bilinearly to the image and stretched to [0, 1], are masks; similar ones become
-    one. Constant channels count for nothing. The defaults are the paper's; the authors' code is
-    ``layer="norm1-last", representative="stretched"``, up to a positive factor an image.
+    one. Constant channels count for nothing.
+
+    Paper and code are two methods. The paper names two layers, neither of them the one that its authors' code reads,
+    and takes the mean of a cluster where the code stretches its sum to [0, 1], which makes masks stronger. The default
+    is the code, up to a positive factor an image: it is what others compared with, and truer to the networks tried.
 
     Args:
         batch: The images.
+        reading: Default of ``layer`` and ``representative``. ``"code"``: ``"attention-input"`` and ``"stretched"``.
+            ``"paper"``: ``"attention-output"`` (its section 3.2; 3.1 has ``"block-output"``) and ``"mean"``. In models
+            without attention, the layer is the usual target layer, see :class:`suffice.vision.Anatomy`.
         masks: ``"clustered"`` channels, ``"all"`` channels, or ``"random"`` ones, those of RISE.
         impact: Weight of a mask M of image X with noise Z. ``"debiased"``: what the model says of X·M + (1-M)·Z, plus
             what (1-M)·Z alone takes away when added to X. ``"plain"``: what it says of X·M.
         coverage: ``"corrected"`` divides the weighted sum of masks by their mean, pixel by pixel; pixels that no mask
             shows get 0. ``"summed"`` does not.
-        layer: ``"attention-output"``, what the attention of the last block puts out; in transformers whose grid
-            shrinks from stage to stage, of the last block before the last grid, as the paper does for Swin; in a
-            model without attention its usual target layer, see :class:`suffice.vision.Anatomy`. ``"norm1-last"``, the
-            normalization before the attention of the last block. Or the name of any layer that the anatomy knows.
+        layer: Of the last block: ``"attention-input"``, the normalization before its attention;
+            ``"attention-output"``, what that attention puts out; ``"attention-residual"``, that added to the block's
+            input; ``"block-output"``. In transformers whose grid shrinks from stage to stage, of the last block before
+            the last grid, as the paper does for Swin. Or the name of any layer that the anatomy can read;
+            ``"NAME:input"`` is what that layer is given.
         threshold: Merge clusters up to this distance, 1 - cosine of masks; default: 0.1, and 0.05 for transformers
             whose grid shrinks.
         linkage: ``"complete"`` as in the code (the paper does not say), ``"average"`` or ``"single"``.
@@ -84,10 +97,14 @@ def vit_cx(
         image = torch.arange(len(batch), device=batch.pixels.device).repeat(random_masks)
         draw = torch.arange(random_masks, device=batch.pixels.device).repeat_interleave(len(batch))
     else:
-        features, stages = _features(batch, layer)
-        limit = threshold if threshold is not None else THRESHOLD_OF_STAGES if stages else THRESHOLD
+        features = _features(batch, layer, reading)
+        limit = _usual_threshold(batch.net.anatomy) if threshold is None else threshold
         tokens, image, draw = token_masks(
-            features, batch.net.size, limit if masks == "clustered" else None, linkage, representative
+            features,
+            batch.net.size,
+            limit if masks == "clustered" else None,
+            linkage,
+            representative or REPRESENTATIVE[reading],
         )
         made = TokenMasks(tokens.to(batch.inputs.dtype))
     # Zero after normalization shows where a mask is low, and on it the noise, if there is some.
@@ -106,47 +123,25 @@ def vit_cx(
     return torch.where(share > _UNSEEN, total / share.clamp(min=_UNSEEN), 0)
 
 
-def _features(batch: Batch, layer: str) -> tuple[Tensor, bool]:
-    """Feature maps [B, C, h, w] of a layer, and whether the model is a transformer whose grid shrinks."""
-    name, layout, stages = _source(batch, layer)
+def _features(batch: Batch, layer: str | None, reading: Reading) -> Tensor:
+    """Feature maps [B, C, h, w] of a layer."""
+    net = batch.net
+    if layer is None:
+        layer = LAYER[reading] if net.anatomy.blocks else net.anatomy.target_layer
+    name = block_layer(net, layer) if layer in BLOCK_LAYERS else layer
+    layout = net.anatomy.layout(name)
     found = batch.activations([name])[name]
     if not layout.fits(tuple(found.shape)):
         raise OptionError(
-            f"vit-cx cannot read {name!r} of {batch.net.name} as maps of {layout.grid}: it puts out "
-            f"{tuple(found.shape)}; write the name of another layer, such as layer={batch.net.anatomy.target_layer!r}."
+            f"vit-cx cannot read {name!r} of {net.name} as maps of {layout.grid}: its shape is {tuple(found.shape)}; "
+            f"write the name of another layer, such as layer={net.anatomy.target_layer!r}."
         )
-    return layout.maps(found), stages
+    return layout.maps(found)
 
 
-def _source(batch: Batch, layer: str) -> tuple[str, Layout, bool]:
-    anatomy, name = batch.net.anatomy, batch.net.name
-    grids = [anatomy.grid(block) for block in anatomy.blocks]
-    stages = len(set(grids)) > 1
-    if layer == "norm1-last":
-        norm = anatomy.norms[-1] if anatomy.norms else None
-        if norm is None:
-            raise OptionError(
-                f"vit-cx with layer='norm1-last' does not fit {name}, which has no normalization before its last "
-                f"attention; write layer='attention-output' or layer={anatomy.target_layer!r}."
-            )
-        return norm, anatomy.layout(norm), stages
-    if layer != "attention-output":
-        return layer, anatomy.layout(layer), stages
-    if not grids:
-        return anatomy.target_layer, anatomy.layout(anatomy.target_layer), False
-    number = max((i for i, grid in enumerate(grids) if grid != grids[-1]), default=len(grids) - 1)
-    attention, block = anatomy.attention[number], anatomy.blocks[number]
-    if attention in anatomy.layouts and attention != block:
-        return attention, anatomy.layout(attention), stages
-    # Windows: what the attention puts out is back in its place where it is about to be added to the block's input.
-    inside = dict(batch.net.module.get_submodule(block).named_children())
-    for path in ("drop_path1", "drop_path"):
-        if path in inside:
-            return f"{block}.{path}", anatomy.layout(block), stages
-    raise OptionError(
-        f"vit-cx cannot tell what the attention {attention!r} of {name} puts out at which place; write "
-        f"layer='norm1-last' or the name of a layer, such as layer={anatomy.target_layer!r}."
-    )
+def _usual_threshold(anatomy: Anatomy) -> float:
+    grids = {anatomy.grid(block) for block in anatomy.blocks}
+    return THRESHOLD_OF_STAGES if len(grids) > 1 else THRESHOLD
 
 
 class OverNoise:

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from suffice.errors import AnatomyError, OptionError
 from suffice.vision.anatomy.attention import AttentionCapture
 from suffice.vision.anatomy.preserve import preserved
+from suffice.vision.anatomy.structure import layer_of
 from suffice.vision.anatomy.trace import find_modules, first_tensor
 
 
@@ -31,7 +32,7 @@ class Recording:
     """What was seen in the latest forward pass.
 
     Attributes:
-        activations: Output of each layer asked for; its first tensor if there are several.
+        activations: Output of each layer asked for, or its input; the first tensor if there are several.
         attention: Attention of each module asked for, after softmax, [N, heads, queries, keys]; [N*windows,
             heads, queries, keys] where attention is windowed.
         with_gradients: Whether ``gradients`` can be asked for.
@@ -83,7 +84,8 @@ def record(
 
     Args:
         module: The model.
-        activations: Names of layers whose outputs to keep, as in ``module.named_modules()``.
+        activations: Names of layers whose outputs to keep, as in ``module.named_modules()``; ``"NAME:input"`` keeps
+            what the layer is given.
         attention: Names of modules whose attention to keep, such as ``describe(module, size).attention``.
         gradients: Whether gradients will be asked for.
 
@@ -104,7 +106,8 @@ def record(
     """
     seen = Recording(with_gradients=gradients)
     recorder = _Recorder(seen)
-    layers, attention_modules = find_modules(module, activations), find_modules(module, attention)
+    layers = {name: find_modules(module, [layer_of(name)])[layer_of(name)] for name in activations}
+    attention_modules = find_modules(module, attention)
     with ExitStack() as stack:
         stack.enter_context(preserved(module, frozen=gradients))
         if gradients:
@@ -116,7 +119,10 @@ def record(
 
         attach(module.register_forward_pre_hook(recorder.start, prepend=True))
         for name, layer in layers.items():
-            attach(layer.register_forward_hook(partial(recorder.keep_output, name)))
+            if layer_of(name) == name:
+                attach(layer.register_forward_hook(partial(recorder.keep_output, name)))
+            else:
+                attach(layer.register_forward_pre_hook(partial(recorder.keep_input, name), with_kwargs=True))
         if attention_modules:
             capture = AttentionCapture(recorder.keep_attention)
             for name, layer in attention_modules.items():
@@ -165,6 +171,15 @@ class _Recorder:
         self.seen.activations[name] = kept = self._start_of_graph(found)
         # A copy goes on: what follows may work in place, which must not reach what was recorded.
         return _with_first_tensor(output, kept.clone())
+
+    def keep_input(self, name: str, _layer: nn.Module, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        found = first_tensor((inputs, kwargs))
+        if found is None:
+            raise AnatomyError(f"layer {layer_of(name)!r} is given no tensor")
+        self._note(f"layer {name!r}")
+        # Others hold this memory too, and may write to it.
+        self.seen.activations[name] = kept = self._start_of_graph(found.clone())
+        return _with_first_tensor((inputs, kwargs), kept.clone())
 
     def keep_attention(self, name: str, weights: Tensor) -> Tensor:
         self._note(f"attention {name!r}")

@@ -14,6 +14,14 @@ from suffice.plugins import did_you_mean
 Form = Literal["nchw", "nhwc", "tokens", "blocked"]
 Size = tuple[int, int]
 
+# A name of a layer that ends so stands for what the layer is given, instead of what it puts out.
+INPUT = ":input"
+
+
+def layer_of(name: str) -> str:
+    """The layer that a name is about, whether it stands for the layer's output or for its input."""
+    return name.removesuffix(INPUT)
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -108,11 +116,18 @@ class Anatomy:
         return self.layouts[self.blocks[-1]].grid if self.blocks else None
 
     def layout(self, layer: str) -> Layout:
-        """The layout of a layer's output; an error where it is not known."""
-        if layer not in self.layouts:
+        """The layout of a layer's output, or of its input for ``"NAME:input"``; an error where it is not known.
+
+        A part of a block is taken to be laid out as the block. What does not fit is refused when it is read.
+        """
+        part = layer_of(layer)
+        if part not in self.layouts:
+            for block in self.blocks:
+                if part.startswith(f"{block}."):
+                    return self.layouts[block]
             problem = f"how layer {layer!r} lays out its output is not known.{did_you_mean(layer, self.layouts)}"
             raise AnatomyError(f"{problem} Layers that can be read: Anatomy.layouts")
-        return self.layouts[layer]
+        return self.layouts[part]
 
     def grid(self, layer: str) -> Size:
         """Rows and columns ``(h, w)`` of a layer's map."""

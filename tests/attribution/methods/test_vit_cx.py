@@ -31,10 +31,11 @@ def enlarged(channel, size):
 def literal_masks(net, x, layer, masks, threshold, linkage, representative):
     """Pairs of a mask [H, W] and its first channel."""
     kept = {}
-    handle = net.module.get_submodule(layer).register_forward_hook(lambda m, i, o: kept.update(out=o))
+    part = net.module.get_submodule(layer.removesuffix(":input"))
+    handle = part.register_forward_hook(lambda m, i, o: kept.update(seen=i[0] if ":" in layer else o))
     net.module(x)
     handle.remove()
-    channels = kept["out"][0]
+    channels = kept["seen"][0]
     if channels.dim() == 2:
         channels = channels[net.module.num_prefix_tokens :].T.unflatten(1, net.module.patch_embed.grid_size)
     every = [enlarged(channel, net.size) for channel in channels]
@@ -66,9 +67,10 @@ def literal_vit_cx(
     coverage="corrected",
     threshold=0.1,
     linkage="complete",
-    representative="mean",
+    representative=None,
     sigma=0.1,
     seed=0,
+    reading="code",
 ):
     """The map of one image, as pixels [1, 3, H, W] or as it was opened, and how many masks it is made of."""
     x = net.normalize(net.prepare(image))
@@ -79,6 +81,7 @@ def literal_vit_cx(
         return net.module(inputs).softmax(dim=1)[0, target]
 
     total, share = torch.zeros(net.size).double(), torch.zeros(net.size).double()
+    representative = representative or ("mean" if reading == "paper" else "stretched")
     made = literal_masks(net, x, layer, masks, threshold, linkage, representative)
     for mask, first in made:
         chance = normal_noise(seeds, torch.tensor([int(first)]), (3, *net.size)).double()
@@ -97,15 +100,18 @@ def literal_vit_cx(
 @pytest.mark.parametrize(
     ("make", "layer", "options"),
     [
-        (plain, "blocks.2.attn", {"threshold": 0.2}),
-        (distilled, "blocks.1.attn", {"threshold": 0.2, "seed": 4}),
-        (plain, "blocks.2.norm1", {"layer": "norm1-last", "representative": "stretched", "threshold": 0.25}),
+        (plain, "blocks.2.attn", {"reading": "paper", "threshold": 0.2}),
+        (distilled, "blocks.1.attn", {"reading": "paper", "threshold": 0.2, "seed": 4}),
+        (plain, "blocks.2.norm1", {"threshold": 0.25}),
+        (plain, "blocks.2.norm2:input", {"layer": "attention-residual", "threshold": 0.2}),
+        (distilled, "blocks.1", {"layer": "block-output", "representative": "mean", "threshold": 0.2}),
+        (plain, "blocks.1.norm2", {"layer": "blocks.1.norm2", "threshold": 0.2}),
         (distilled, "blocks.0", {"layer": "blocks.0", "linkage": "average", "threshold": 0.15, "sigma": 0.4}),
-        (plain, "blocks.2.attn", {"masks": "all", "coverage": "summed"}),
-        (plain, "blocks.2.attn", {"impact": "plain", "threshold": 0.2}),
+        (plain, "blocks.2.attn", {"layer": "attention-output", "masks": "all", "coverage": "summed"}),
+        (plain, "blocks.2.attn", {"layer": "attention-output", "impact": "plain", "threshold": 0.2}),
         (small_cnn, "second", {"threshold": 0.15}),
-        ("deit", "blocks.3.attn", {}),
-        ("deit-distilled", "blocks.3.norm1", {"layer": "norm1-last", "representative": "stretched", "seed": 4}),
+        ("deit", "blocks.3.attn", {"reading": "paper"}),
+        ("deit-distilled", "blocks.3.norm1", {"seed": 4}),
     ],
 )
 def test_equals_a_literal_twin(make, layer, options):
@@ -173,11 +179,24 @@ def test_constant_channels_make_no_masks():
 
 def test_one_mask_gives_its_weight_wherever_it_shows_anything():
     net = plain()
-    maps = attribute(net, IMAGES[:3], "vit-cx", threshold=1.0, representative="stretched").maps
+    maps = attribute(net, IMAGES[:3], "vit-cx", threshold=1.0, layer="attention-output").maps
     for own in maps:
         values = own[own != 0]
         assert (own == 0).any()  # where the mask is 0, by definition
         torch.testing.assert_close(values, values[:1].expand_as(values), rtol=1e-4, atol=0)
+
+
+def test_what_is_said_outweighs_the_reading():
+    net = plain()
+
+    def made(**options):
+        return attribute(net, IMAGES[:2], "vit-cx", threshold=0.2, **options).maps
+
+    code, paper = made(), made(reading="paper")
+    assert torch.equal(code, made(reading="code", layer="blocks.2.norm1", representative="stretched"))
+    assert torch.equal(paper, made(layer="attention-output", representative="mean"))
+    layer_alone = made(layer="attention-output")
+    assert all((layer_alone - other).abs().max() > 1e-3 for other in (code, paper))
 
 
 @pytest.mark.parametrize("name", ["swin", "nest", "pit", "pit-distilled", "levit", "resnet"])
@@ -205,7 +224,7 @@ def test_swin_reads_the_stage_before_the_last_with_its_own_threshold():
     by_hand = interpolate(masks[None], (32, 32), mode="bilinear")[0]
     said = net.module(net.normalize(IMAGES[:1]) * by_hand[:, None].float()).softmax(dim=1)[:, 1].detach()
     expected = torch.einsum("k,khw->hw", said.double(), by_hand) / by_hand.mean(dim=0)
-    ours = attribute(net, IMAGES[:1], "vit-cx", 1, impact="plain").maps[0]
+    ours = attribute(net, IMAGES[:1], "vit-cx", 1, reading="paper", impact="plain").maps[0]
     torch.testing.assert_close(ours, expected.float(), rtol=1e-3, atol=1e-4)
 
 
@@ -220,7 +239,13 @@ def test_all_transformers_of_transformers_work():
 
 def test_mistakes():
     net = plain()
-    for name, value in (("masks", "some"), ("impact", "big"), ("coverage", "no"), ("representative", "sum")):
+    for name, value in (
+        ("reading", "both"),
+        ("masks", "some"),
+        ("impact", "big"),
+        ("coverage", "no"),
+        ("representative", "sum"),
+    ):
         with pytest.raises(OptionError, match=f"{name}='{value}'"):
             attribute(net, IMAGES[:1], "vit-cx", **{name: value})
     with pytest.raises(OptionError, match="linkage='ward'"):
@@ -229,7 +254,9 @@ def test_mistakes():
         attribute(net, IMAGES[:1], "vit-cx", sigma=-1)
     with pytest.raises(OptionError, match=r"threshold=-0\.1"):
         attribute(net, IMAGES[:1], "vit-cx", threshold=-0.1)
-    with pytest.raises(OptionError, match="small-cnn, which has no normalization before its last attention"):
-        attribute(small_cnn(), IMAGES[:1], "vit-cx", layer="norm1-last")
+    with pytest.raises(OptionError, match="small-cnn, which has no transformer blocks"):
+        attribute(small_cnn(), IMAGES[:1], "vit-cx", layer="attention-input")
+    with pytest.raises(OptionError, match=r"cannot read 'blocks\.2\.attn\.q_norm' of .* as maps of \(4, 4\)"):
+        attribute(net, IMAGES[:1], "vit-cx", layer="blocks.2.attn.q_norm")
     with pytest.raises(AnatomyError, match=r"blocks\.3"):
         attribute(net, IMAGES[:1], "vit-cx", layer="blocks.3")

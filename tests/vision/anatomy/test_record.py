@@ -366,3 +366,35 @@ def test_model_outputs_of_transformers_are_recorded(find):
     weight = specimen.model().classifier.weight[0].detach()
     torch.testing.assert_close(slopes.activations["vit"][:, 0], weight.expand(2, -1))
     assert slopes.activations["vit"][:, 1:].abs().sum() == 0
+
+
+def test_what_a_layer_is_given_is_recorded_too():
+    net = nn.Sequential(nn.Linear(3, 4), nn.ReLU(inplace=True), nn.Linear(4, 2))
+    x = torch.randn(5, 3)
+    with record(net, ["1:input", "2:input", "2"], gradients=True) as seen:
+        logits = net(x)
+        slopes = seen.gradients(logits[:, 1]).activations
+    torch.testing.assert_close(logits, net(x))
+    before = net[0](x)
+    torch.testing.assert_close(seen.activations["1:input"], before)  # not what ReLU made of it in place
+    torch.testing.assert_close(seen.activations["2:input"], before.relu())
+    torch.testing.assert_close(slopes["2:input"], net[2].weight[1].expand(5, 4))
+    torch.testing.assert_close(slopes["1:input"], net[2].weight[1] * (before > 0))
+    assert not any(part._forward_pre_hooks for part in net.modules())
+
+
+def test_inputs_given_by_keyword_are_recorded():
+    class Named(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(3, 2)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.layer(input=2 * x)
+
+    net, x = Named(), torch.randn(4, 3)
+    with record(net, ["layer:input"]) as seen:
+        net(x)
+    torch.testing.assert_close(seen.activations["layer:input"], 2 * x)
+    with pytest.raises(AnatomyError, match="no module named 'layers'"), record(net, ["layers:input"]):
+        pass

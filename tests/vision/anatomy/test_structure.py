@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import pytest
+import timm
 import torch
 
 from suffice.errors import AnatomyError
-from suffice.vision.anatomy import Anatomy, Layout
+from suffice.vision.anatomy import Anatomy, Layout, describe
 
 
 def numbered(h: int, w: int, channels: int = 2, n: int = 2) -> torch.Tensor:
@@ -63,6 +64,16 @@ def test_a_layer_without_layout_is_refused_with_a_suggestion():
     anatomy = Anatomy("cnn", (8, 8), "layer4.1", ("layer4.1",), {"layer4.1": Layout("nchw", (2, 2))})
     with pytest.raises(AnatomyError, match=r"'layer4.1'"):
         anatomy.maps("layer4", torch.zeros(1, 1, 2, 2))
+
+
+def test_parts_of_blocks_and_inputs_are_laid_out_as_the_block_or_layer():
+    module = timm.models.VisionTransformer(img_size=16, patch_size=8, embed_dim=8, depth=2, num_heads=2, num_classes=3)
+    anatomy = describe(module, 16)
+    for layer in ("blocks.1.norm2", "blocks.1.norm2:input", "blocks.1:input", "norm:input"):
+        assert anatomy.layout(layer) == anatomy.layout("blocks.1")
+        assert anatomy.maps(layer, torch.zeros(1, 5, 7)).shape == (1, 7, 2, 2)
+    with pytest.raises(AnatomyError, match=r"'blocks\.2\.norm2'"):
+        anatomy.layout("blocks.2.norm2")
 
 
 def test_an_anatomy_must_say_how_to_read_what_it_names():
