@@ -8,6 +8,7 @@ error is made from the same annotation.
 from __future__ import annotations
 
 import collections.abc
+import inspect
 import math
 import numbers
 import types
@@ -169,6 +170,6 @@ def _hints(of: Any) -> dict[str, Any]:
     hints = get_type_hints(of, include_extras=True)
     if isinstance(of, type):
         return {field: hints[field] for field in getattr(of, "__dataclass_fields__", ())}
-    code = of.__code__
+    code = inspect.unwrap(of).__code__
     keywords = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
     return {option: hints.get(option, Any) for option in keywords}

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union
 
 from torch import Tensor
 
@@ -16,9 +16,10 @@ from suffice.plugins import Registry, keyword_options, matching
 
 if TYPE_CHECKING:
     from suffice.perturb.runner import Work
-    from suffice.vision import Classifier
+    from suffice.vision import Classifier, Model
 
 Need = Literal["gradients", "feature maps", "tokens", "attention", "class token", "relevance"]
+Questions = Union[int, Callable[["Classifier", Mapping[str, Any]], "float | None"], None]
 Function = TypeVar("Function", bound=Callable[..., Tensor])
 
 _registry: Registry[Method] = Registry("method", "suffice.attribution.methods", "suffice.methods")
@@ -40,6 +41,8 @@ class Method:
         aliases: Other names.
         incompatible: Looks closer at a model than ``needs`` can say: why the method does not fit it, or None.
         cost: How much memory an image takes, in inputs of the model; so many fewer images come in one batch.
+        questions: How many inputs an image puts through the model, a number or a function of the classifier and the
+            options; None where that shows only on the way.
     """
 
     name: str
@@ -51,6 +54,7 @@ class Method:
     aliases: tuple[str, ...] = ()
     incompatible: Callable[[Classifier], str | None] | None = None
     cost: int = 1
+    questions: Questions = None
 
     def __str__(self) -> str:
         return self.name
@@ -66,23 +70,26 @@ class Method:
 
     def incompatibility(self, net: Classifier) -> str | None:
         """Why this method does not fit a model; None where it does."""
-        if not set(self.needs) - {"gradients"}:
-            return None
-        try:
-            anatomy = net.anatomy
-        except AnatomyError as error:
-            return f"its anatomy is not known ({error})"
-        if "tokens" in self.needs and anatomy.token_grid is None:
-            return "it has no tokens"
-        if "attention" in self.needs and not anatomy.attention:
-            return "no attention of it can be read"
-        if "class token" in self.needs and not anatomy.read_tokens:
-            return "its head reads no class token"
+        if not set(self.needs) <= {"gradients", "relevance"}:
+            try:
+                anatomy = net.anatomy
+            except AnatomyError as error:
+                return f"its anatomy is not known ({error})"
+            if "tokens" in self.needs and anatomy.token_grid is None:
+                return "it has no tokens"
+            if "attention" in self.needs and not anatomy.attention:
+                return "no attention of it can be read"
+            if "class token" in self.needs and not anatomy.read_tokens:
+                return "its head reads no class token"
         return None if self.incompatible is None else self.incompatible(net)
 
     def check(self, options: Mapping[str, Any]) -> None:
         """Raise an error if an option is unknown, or has a value that it cannot have."""
         check_options(options, self.function, self.name)
+
+    def questions_of(self, net: Classifier, options: Mapping[str, Any]) -> float | None:
+        """How many inputs an image puts through the model with these options, where that is known beforehand."""
+        return self.questions(net, {**self.options, **options}) if callable(self.questions) else self.questions
 
 
 def method(
@@ -93,6 +100,7 @@ def method(
     aliases: tuple[str, ...] = (),
     incompatible: Callable[[Classifier], str | None] | None = None,
     cost: int = 1,
+    questions: Questions = None,
 ) -> Callable[[Function], Function]:
     """Declare a method; that is all it takes for it to be listed, called by name, offered by commands, and tested.
 
@@ -113,7 +121,8 @@ def method(
     def declare(function: Function) -> Function:
         about = (inspect.getdoc(function) or "").partition("\n")[0]
         options = MappingProxyType(keyword_options(function, name))
-        _registry.add(Method(name, function, about, reference, needs, options, aliases, incompatible, cost), aliases)
+        facts = (about, reference, needs, options, aliases, incompatible, cost, questions)
+        _registry.add(Method(name, function, *facts), aliases)
         return function
 
     return declare
@@ -134,15 +143,17 @@ def all_methods() -> dict[str, Method]:
     return _registry.all()
 
 
-def list_methods(pattern: str = "*", net: Classifier | None = None) -> list[str]:
+def list_methods(pattern: str = "*", net: Model | None = None) -> list[str]:
     """List the names of attribution methods that match a shell-style pattern, and fit a classifier where one is given.
 
     Example:
         >>> list_methods("cgw*")
         ['cgw1', 'cgw2']
     """
-    known = all_methods()
-    return [name for name in matching(known, pattern) if net is None or known[name].incompatibility(net) is None]
+    from suffice.vision import as_classifier
+
+    known, asked = all_methods(), None if net is None else as_classifier(net)
+    return [n for n in matching(known, pattern) if asked is None or known[n].incompatibility(asked) is None]
 
 
 def find_method(name: str | Method) -> Method:

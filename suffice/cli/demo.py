@@ -109,8 +109,8 @@ def _zoo(out: Path, count: int, nets: list[Classifier]) -> None:
         "cells), how many such sets are there, and how many of their subsets still keep 80, 70, 60, 50 %? On "
         f"{count} scenes, with a beam of {SETTINGS.beam_width} (suffice evidence has {Settings().beam_width}):"
     )
-    with output.progress("Searching") as on_progress:
-        found = list(visits(nets, images, on_progress=on_progress))
+    with output.asking("Searching"):
+        found = list(visits(nets, images))
     output.print_table("Mean ± standard error over scenes", HEADINGS, table_rows(found), right=range(2, len(HEADINGS)))
     for sentence in sentences(found):
         output.note(f"• {sentence}")
@@ -139,8 +139,8 @@ def _maps(out: Path, count: int) -> None:
     rows = []
     for name, methods in EXPLAINED.items():
         net = load(name, device="cpu")
-        with output.progress(name) as on_progress:
-            found = explain_images(net, images, list(methods), options=methods, score=True, on_progress=on_progress)
+        with output.asking(name):
+            found = explain_images(net, images, list(methods), options=methods, score=True)
         for method, scores in found.scores[""].items():
             both = [scores[metric] for metric in ("insertion", "deletion")]
             rows.append((name, method, *(f"{s.mean:.2f} ± {s.standard_error:.2f}" for s in both)))

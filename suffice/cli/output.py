@@ -13,6 +13,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from suffice.progress import reporting
+
 if TYPE_CHECKING:
     from suffice.vision.stream import Skip
 
@@ -78,9 +80,14 @@ def finish(skipped: Sequence[Skip], stopped: bool = False) -> None:
         raise typer.Exit(130 if stopped else 1)
 
 
+def asking(what: str) -> contextlib.AbstractContextManager[None]:
+    """Show how many questions are put to models inside, how fast, and the time left, unless standard error is piped."""
+    return reporting(stderr.is_terminal, what, console=stderr)
+
+
 @contextlib.contextmanager
 def progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    """Show progress with an estimate of the time left, unless standard error is piped; yields its (done, total)."""
+    """Show how many of some things are done, and the time left, unless piped; yields its (done, total)."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=stderr, transient=True, disable=not stderr.is_terminal) as bar:
         task = bar.add_task(what, total=None)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor
@@ -15,6 +15,9 @@ from suffice.metrics.map_batch import MapBatch, Show, Units
 from suffice.metrics.outcome import Curves, Outcome, combined, of_curves
 from suffice.options import Count, Share, check_fields
 from suffice.perturb.masks import Enlargement
+
+if TYPE_CHECKING:
+    from suffice.vision import Classifier
 
 Rounding = Literal["even", "up", "down"]
 Ends = Literal["both", "first", "last", "neither"]
@@ -95,6 +98,16 @@ def positions(choices: CurveChoices, count: int) -> tuple[list[int], Tensor]:
     moved = moved[choices.ends in ("last", "neither") :]
     moved = moved[: len(moved) - (choices.ends in ("first", "neither"))]
     return moved, torch.tensor(moved, dtype=torch.float64) / count
+
+
+def questions(net: Classifier, options: Mapping[str, Any]) -> int | None:
+    """How many masked images a curve asks about, for each image; None where the size of its map decides it."""
+    units = options["units"]
+    if units == "cells":
+        return None
+    given = {field.name: options[field.name] for field in fields(CurveChoices)}
+    points = len(positions(CurveChoices(**given), math.prod(net.size) if units == "pixels" else int(units) ** 2)[0])
+    return points * (len(options["baseline"]) if isinstance(options["baseline"], (list, tuple)) else 1)
 
 
 def integration_weights(x: Tensor, rule: Integration) -> tuple[Tensor, float]:

@@ -6,14 +6,18 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from types import MappingProxyType
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from suffice.metrics.map_batch import MapBatch
 from suffice.metrics.outcome import Outcome
 from suffice.options import check_options
 from suffice.plugins import Registry, keyword_options, matching
 
+if TYPE_CHECKING:
+    from suffice.vision import Classifier
+
 Need = Literal["maps", "model", "boxes", "method"]
+Questions = Callable[["Classifier", Mapping[str, Any]], "float | None"]
 Function = TypeVar("Function", bound=Callable[..., Outcome])
 
 _registry: Registry[Metric] = Registry("metric", "suffice.metrics.builtin", "suffice.metrics")
@@ -34,6 +38,8 @@ class Metric:
         options: Its options with their defaults.
         function: ``function(given, **options)``, from a :class:`MapBatch` to an :class:`Outcome`.
         choices: The dataclass whose fields the options are, where there is one.
+        questions: From the classifier and the options to how many inputs an image puts through the model; None where
+            that shows only on the way.
     """
 
     name: str
@@ -45,6 +51,7 @@ class Metric:
     options: Mapping[str, Any]
     function: Callable[..., Outcome]
     choices: type | None = None
+    questions: Questions | None = None
 
     def __str__(self) -> str:
         return self.name
@@ -52,6 +59,12 @@ class Metric:
     def check(self, options: Mapping[str, Any]) -> None:
         """Raise an error if an option is unknown, or has a value that it cannot have."""
         check_options(options, self.choices or self.function, self.name)
+
+    def questions_of(self, net: Classifier, options: Mapping[str, Any]) -> float | None:
+        """How many inputs an image puts through the model with these options, where that is known beforehand."""
+        if not {"model", "method"} & set(self.needs):
+            return 0
+        return None if self.questions is None else self.questions(net, {**self.options, **options})
 
 
 def metric(
@@ -62,6 +75,7 @@ def metric(
     needs: tuple[Need, ...],
     reference: str,
     choices: Any = None,
+    questions: Questions | None = None,
 ) -> Callable[[Function], Function]:
     """Declare a metric; that is all it takes for it to appear in :func:`list_metrics` and in the tests of all metrics.
 
@@ -93,7 +107,7 @@ def metric(
             called.__module__ = function.__module__
         about = (inspect.getdoc(function) or "").partition("\n")[0]
         known = MappingProxyType(options)
-        _registry.add(Metric(name, about, reference, higher_is_better, bounds, needs, known, called, kind))
+        _registry.add(Metric(name, about, reference, higher_is_better, bounds, needs, known, called, kind, questions))
         return function
 
     return declare

@@ -127,7 +127,7 @@ class Batch:
 
     def activations(self, layers: Sequence[str]) -> dict[str, Tensor]:
         """What layers of the classifier's own module put out for the images, by name of the layer."""
-        self.runner.counters.forwards += len(self)
+        self.runner.counters.count(len(self))
         with record(self.net.module, activations=layers) as seen:
             self.net.logits(self.inputs)
         return dict(seen.activations)

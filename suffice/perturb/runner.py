@@ -23,10 +23,12 @@ from suffice.errors import OptionError
 from suffice.options import Count, check_options
 from suffice.perturb.compilation import Compiled
 from suffice.perturb.folding import fold, foldable
+from suffice.progress import asked
 from suffice.vision.anatomy.preserve import preserved
 from suffice.vision.batching import BatchLoop
 from suffice.vision.classifier import Classifier
 from suffice.vision.outputs import class_scores
+from suffice.vision.wrap import Model, as_classifier
 
 T = TypeVar("T")
 Precision = Literal["fp32", "ieee", "tf32", "bf16", "fp16"]
@@ -58,6 +60,11 @@ class Counters:
     forwards: int = 0
     backwards: int = 0
     seconds: float = 0.0
+
+    def count(self, inputs: int) -> None:
+        """So many inputs go through the model."""
+        self.forwards += inputs
+        asked(inputs)
 
     @property
     def forwards_per_second(self) -> float:
@@ -111,7 +118,7 @@ class Runner:
 
     def __init__(
         self,
-        net: Classifier,
+        net: Model,
         *,
         batch_size: Count | Literal["auto"] = "auto",
         precision: Precision = "fp32",
@@ -121,15 +128,17 @@ class Runner:
         counters: Counters | None = None,
     ) -> None:
         check_options({"batch_size": batch_size, "precision": precision}, Runner.__init__)
-        self.net, self.device, self.work = net, net.device, "scores"
+        self.net = as_classifier(net)
+        self.device, self.work = self.net.device, "scores"
         self.precision, self.counters = precision, counters or Counters()
         self._asked = (batch_size, compile, fold, channels_last)
         self._variants: dict[str, Runner] = {"scores": self}
         self._prepare()
 
     @classmethod
-    def of(cls, net: Classifier, runner: Runner | None = None, **options: Any) -> Runner:
+    def of(cls, net: Model, runner: Runner | None = None, **options: Any) -> Runner:
         """The runner that was given, which must be of this model; a new one with these options where none was."""
+        net = as_classifier(net)
         if runner is not None and runner.net.module is not net.module:
             raise OptionError(f"runner= is of {runner.net.name}, not of {net.name}; write runner=suffice.Runner(net).")
         return runner or cls(net, **options)
@@ -173,7 +182,7 @@ class Runner:
     @torch.no_grad()
     def logits(self, inputs: Tensor) -> Tensor:
         """Logits [B, classes] float32 of normalized inputs [B, 3, H, W], of which no more than a batch."""
-        self.counters.forwards += len(inputs)
+        self.counters.count(len(inputs))
         with self.net.evaluating(), self.arithmetic():
             return self._through(inputs).float()
 
@@ -182,7 +191,7 @@ class Runner:
 
         A compiled model takes no more than a batch.
         """
-        self.counters.forwards += len(inputs)
+        self.counters.count(len(inputs))
         logits = self._through(inputs)
         if logits.requires_grad:
             logits.register_hook(self._count_backward)

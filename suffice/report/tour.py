@@ -11,6 +11,7 @@ from suffice.compare import paired_ratio
 from suffice.evidence import EvidenceSet, Settings, find_evidence
 from suffice.evidence.files.statistics import Statistic
 from suffice.evidence.files.table import count_column
+from suffice.progress import plan
 from suffice.vision import Classifier, Images
 
 LEVELS = (0.8, 0.7, 0.6, 0.5)
@@ -48,6 +49,7 @@ def visits(
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Iterator[Visit]:
     """Search the same labeled images with every network; ``on_progress`` gets (image searches done, in all)."""
+    plan("evidence", len(nets) * len(images), steady=False)
     for number, net in enumerate(nets):
 
         def report(done: int, _: int, before: int = number * len(images)) -> None:

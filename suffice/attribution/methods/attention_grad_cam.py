@@ -14,6 +14,7 @@ from suffice.perturb.batch import Batch, Output
     aliases=("attention-gradcam",),
     reference="Chefer, Gur, Wolf, Transformer Interpretability Beyond Attention Visualization, CVPR 2021 (baseline)",
     needs=("gradients", "attention", "class token"),
+    questions=1,
 )
 def attention_grad_cam(batch: Batch, *, layer: int = -1, positive: bool = True, output: Output = "logit") -> Tensor:
     """Attention of the class token in one block, heads weighted by their gradients.

@@ -32,7 +32,13 @@ Call = tuple[tuple[Any, ...], dict[str, Any]]
 REFERENCE = "Chen et al., Beyond Intuition: Rethinking Token Attributions inside Transformers, TMLR 2023"
 
 
-@method("bt-h", reference=REFERENCE, needs=("gradients", "attention"), incompatible=why_in_windows)
+@method(
+    "bt-h",
+    reference=REFERENCE,
+    needs=("gradients", "attention"),
+    incompatible=why_in_windows,
+    questions=lambda net, options: options["steps"] + 1,
+)
 def bt_h(
     batch: Batch,
     *,
@@ -68,7 +74,13 @@ def bt_h(
     return path.maps(rows * integrated_feedback(batch, path, steps, baseline, output))
 
 
-@method("bt-t", reference=REFERENCE, needs=("gradients", "attention"), incompatible=why_in_windows)
+@method(
+    "bt-t",
+    reference=REFERENCE,
+    needs=("gradients", "attention"),
+    incompatible=why_in_windows,
+    questions=lambda net, options: options["steps"] + 1,
+)
 def bt_t(
     batch: Batch,
     *,

@@ -17,6 +17,7 @@ from suffice.perturb.batch import Batch, Output
     reference="Chefer, Gur, Wolf, Generic Attention-Model Explainability, ICCV 2021",
     needs=("gradients", "attention"),
     incompatible=why_in_windows,
+    questions=1,
 )
 def cgw2(
     batch: Batch, *, start_layer: int = 0, clip: Literal["heads", "mean"] = "heads", output: Output = "logit"

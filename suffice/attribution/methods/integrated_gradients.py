@@ -20,6 +20,7 @@ from suffice.perturb.batch import Batch, Output
     aliases=("ig",),
     reference="Sundararajan, Taly, Yan, Axiomatic Attribution for Deep Networks, ICML 2017",
     needs=("gradients",),
+    questions=lambda net, options: options["steps"] * str(options["baseline"]).count("+") + options["steps"],
 )
 def integrated_gradients(
     batch: Batch,

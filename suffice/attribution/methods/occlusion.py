@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import torch
 from torch import Tensor
 
@@ -12,7 +14,14 @@ from suffice.perturb.baselines import Baseline
 from suffice.perturb.batch import Batch, Output
 
 
-@method("occlusion", reference="Zeiler, Fergus, Visualizing and Understanding Convolutional Networks, ECCV 2014")
+@method(
+    "occlusion",
+    reference="Zeiler, Fergus, Visualizing and Understanding Convolutional Networks, ECCV 2014",
+    questions=lambda net, options: (
+        1
+        + prod(len(range(0, length - options["window"] + options["stride"], options["stride"])) for length in net.size)
+    ),
+)
 def occlusion(
     batch: Batch, *, window: Count = 32, stride: Count = 16, baseline: Baseline = "gray", output: Output = "score"
 ) -> Tensor:

@@ -21,6 +21,7 @@ RULES = {"separate": Rules(shared=False, rescaled=False), "cgw1": Rules()}
     reference="Voita et al., Analyzing Multi-Head Self-Attention, ACL 2019; for ViT as in Chefer, Gur, Wolf, CVPR 2021",
     needs=("attention", "relevance"),
     incompatible=why_unknown,
+    questions=1,
 )
 def partial_lrp(batch: Batch, *, rules: RuleSet = "separate", gradient_weighted: bool = False) -> Tensor:
     """Relevance (LRP) of the class token's attention in the last block.

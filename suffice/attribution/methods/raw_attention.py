@@ -14,6 +14,7 @@ from suffice.perturb.batch import Batch
     aliases=("attention", "class token"),
     reference="Chefer, Gur, Wolf, Transformer Interpretability Beyond Attention Visualization, CVPR 2021 (baseline)",
     needs=("attention", "class token"),
+    questions=1,
 )
 def raw_attention(batch: Batch, *, layer: int = -1, heads: Heads = "mean") -> Tensor:
     """Attention of the class token to the patches in one block.

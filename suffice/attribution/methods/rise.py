@@ -16,7 +16,7 @@ from suffice.vision.noise import uniform_noise
 Border = Literal["reflect", "edge"]
 
 
-@method("rise", reference="Petsiuk, Das, Saenko, RISE, BMVC 2018")
+@method("rise", reference="Petsiuk, Das, Saenko, RISE, BMVC 2018", questions=lambda net, options: options["masks"] + 1)
 def rise(
     batch: Batch,
     *,

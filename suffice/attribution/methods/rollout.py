@@ -22,6 +22,7 @@ DISCARD = {"chefer": 0.0, "vit-explain": 0.9, "tam": 0.0}
     reference="Abnar, Zuidema, Quantifying Attention Flow in Transformers, ACL 2020",
     needs=("attention",),
     incompatible=why_in_windows,
+    questions=1,
 )
 def rollout(
     batch: Batch,

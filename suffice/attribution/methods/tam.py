@@ -21,6 +21,7 @@ from suffice.perturb.batch import Batch, Output
     aliases=("transition-attention-maps",),
     reference="Yuan et al., Explaining Information Flow Inside Vision Transformers Using Markov Chain, 2021",
     needs=("gradients", "attention", "class token"),
+    questions=lambda net, options: options["steps"] + 1,
 )
 def tam(
     batch: Batch,

@@ -31,6 +31,7 @@ Ratio = Annotated[float, Range(0, 1, above=True)]
     reference="Englebert et al., Explaining through Transformer Input Sampling, ICCV workshops 2023",
     needs=("tokens",),
     cost=8,  # the channels of all blocks, and what clustering them takes
+    questions=lambda net, options: options["masks"] * len(_ratios(options["ratio"])) + 2,
 )
 def tis(
     batch: Batch,
@@ -61,7 +62,7 @@ def tis(
     Returns:
         [B, h, w] on the grid of tokens; 0 for tokens that no mask keeps.
     """
-    ratios = (ratio,) if isinstance(ratio, (int, float)) else tuple(ratio)
+    ratios = _ratios(ratio)
     if not ratios:
         raise OptionError(f"ratio={ratio!r}; give one share of the tokens or more.")
     if mode == "tokens" and not can_drop_tokens(batch.net.module):
@@ -91,6 +92,10 @@ def tis(
         total.index_add_(0, image, scores[number].to(exact)[:, None] * shown)
         kept.index_add_(0, image, shown.to(exact))
     return (total / kept.clamp(min=1)).view(-1, height, width)
+
+
+def _ratios(ratio: Ratio | Sequence[Ratio]) -> tuple[float, ...]:
+    return (ratio,) if isinstance(ratio, (int, float)) else tuple(ratio)
 
 
 def _channels(batch: Batch) -> tuple[Tensor, tuple[int, int]]:

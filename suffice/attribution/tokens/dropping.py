@@ -85,7 +85,7 @@ def token_dropping(runner: Runner, inputs: Tensor) -> Iterator[Ask]:
             def ask(images: Tensor, kept: Tensor) -> Tensor:
                 chosen = torch.cat([prefix.expand(len(kept), -1), kept + len(prefix)], dim=1)
                 swap.given = tokens[images[:, None], chosen]
-                runner.counters.forwards += len(images)
+                runner.counters.count(len(images))
                 try:
                     logits = class_scores(module(stand_in)).float()
                 finally:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from suffice.metrics.curves import CurveChoices, trace
+from suffice.metrics.curves import CurveChoices, questions, trace
 from suffice.metrics.map_batch import MapBatch
 from suffice.metrics.metric import metric
 from suffice.metrics.outcome import Outcome, combined
@@ -19,7 +19,7 @@ TENTHS = CurveChoices(
     baseline="black", steps=None, fractions=tuple(i / 10 for i in range(1, 10)), value="accuracy"
 )  # fmt: skip
 
-_curve = partial(metric, bounds=(0, 1), needs=("maps", "model"))
+_curve = partial(metric, bounds=(0, 1), needs=("maps", "model"), questions=questions)
 
 
 @_curve("insertion", higher_is_better=True, reference=RISE, choices=CurveChoices())
@@ -72,6 +72,7 @@ class InsDelChoices(CurveChoices):
     needs=("maps", "model"),
     reference="Zhang, Rao, Yang, Group-CAM, 2021 (the overall score)",
     choices=InsDelChoices(),
+    questions=lambda net, options: (one := questions(net, options)) and 2 * one,
 )
 def ins_del(given: MapBatch, choices: InsDelChoices) -> Outcome:
     """Insertion less deletion; both are found in the parts."""
