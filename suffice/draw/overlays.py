@@ -30,12 +30,26 @@ def levels(values: Tensor) -> Tensor:
     0 at 0, and the larger magnitude at 1 or -1. A constant map is 0.
     """
     values = values.float()
-    if values.min() >= 0:
-        values = values - values.min()
-    # Sorting a few ten thousand numbers is quick, and quantile() takes no more than 16 million.
-    scale = values.abs().flatten().quantile(BRIGHTEST) if values.numel() < 1 << 24 else values.abs().max()
-    scale = scale if scale > 0 else values.abs().max()
+    low, high = color_range(values)
+    values = values - max(low, 0.0)
+    scale = high - max(low, 0.0)
     return (values / scale).clamp(-1, 1) if scale > 0 else torch.zeros_like(values)
+
+
+def color_range(values: Tensor) -> tuple[float, float]:
+    """The values that the first and the last color of a map stand for: of one with both signs, as far from 0.
+
+    Example:
+        >>> color_range(torch.tensor([[0.25, 0.75, 0.75]])), color_range(torch.tensor([[-2.0, -2.0, 1.0]]))
+        ((0.25, 0.75), (-2.0, 2.0))
+    """
+    values = values.float()
+    low = float(values.min())
+    distance = (values - low if low >= 0 else values).abs()
+    # Sorting a few ten thousand numbers is quick, and quantile() takes no more than 16 million.
+    far = float(distance.flatten().quantile(BRIGHTEST)) if values.numel() < 1 << 24 else float(distance.max())
+    far = far if far > 0 else float(distance.max())
+    return (low, low + far) if low >= 0 else (-far, far)
 
 
 def overlay(values: Tensor, image: Image.Image | Tensor | None = None) -> Image.Image:

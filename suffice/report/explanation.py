@@ -6,20 +6,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
 import torch
 from PIL import Image
 from torch import Tensor
 
-from suffice.draw import as_image, data_uri, document, map_colors, overlay, region_picture, shortened, tag, text
+from suffice.draw import as_image, document, overlay, region_picture, shortened, tag, text
 from suffice.draw.overlays import levels
-from suffice.draw.palettes import COOL, EMPTY, FAINT, HAIRLINE, PLAIN, QUIET, WARM
+from suffice.draw.palettes import EMPTY, FAINT, HAIRLINE, INK, PLAIN, QUIET
 from suffice.draw.pictures import Drawable, resampling
+from suffice.draw.sheets import GAP, NAME, Tile, color_bar, framed, tile_rows
+from suffice.draw.svg import escaped
 from suffice.evidence import Evidence
 from suffice.perturb import enlarge
 from suffice.report.names import figure_folder
 
-MARGIN, GAP, SIDE = 28.0, 16.0, 196.0
+MARGIN, BESIDE, SIDE = 28.0, 36.0, 196.0  # BESIDE: from the image to its maps
+HEADING, BETWEEN = 24.0, 40.0  # of a class; from one class to the next
+COLUMNS = 5
+NO_CLASS = "the maps of these methods do not depend on the class"
 SHARPNESS = 2  # pixels of an embedded picture for each unit of the drawing
 
 
@@ -48,6 +52,9 @@ def explanation_figure(
 ) -> str:
     """Draw one image with its maps, as a standalone SVG.
 
+    To the left is the image with what the model says of it; to the right, for each class, its name and below it one
+    map a method, in rows of five. A method whose map is the same for every class is drawn for the first one only.
+
     Args:
         pixels: What the model saw, [3, H, W] in [0, 1].
         rows: One for each class explained; all have the same methods.
@@ -62,31 +69,37 @@ def explanation_figure(
     """
     high = SIDE * pixels.shape[1] / pixels.shape[2]
     photo = as_image(pixels)
-    methods = list(rows[0].maps)
-    width = 2 * MARGIN + SIDE + (SIDE + GAP) * max(len(methods), 1)
-    body = MARGIN + 66
-    below = 17 if any(row.notes for row in rows) else 0
-    row_height = high + 34 + below
-    foot = body + max(row_height * len(rows), high + 26 + 22 * len(top)) + 18
+    columns = min(max(len(rows[0].maps), 1), COLUMNS)
+    left = MARGIN + SIDE + BESIDE
+    width = left + columns * (SIDE + GAP) - GAP + MARGIN
+    body = MARGIN + 62
+    shown = photo.resize(_pixels(high), resampling(photo))
     parts = [
         text(MARGIN, MARGIN + 14, shortened(title, 17, width - 2 * MARGIN), 17, font_weight="bold"),
         text(MARGIN, MARGIN + 33, shortened(model, 12, width - 2 * MARGIN), 12, QUIET),
-        _picture(MARGIN, body, high, photo.resize(_pixels(high), resampling(photo))),
-        *_predictions(MARGIN, body + high + 26, top),
+        *framed(MARGIN, body + HEADING + NAME, SIDE, high, Tile(shown)),
+        *_predictions(MARGIN, body + HEADING + NAME + high + 28, top),
     ]
-    for column, name in enumerate(methods):
-        x = MARGIN + (SIDE + GAP) * (column + 1)
-        parts.append(text(x, body - 8, name, 12.5, font_weight="bold"))
-        for number, row in enumerate(rows):
-            y = body + row_height * number
-            drawn = overlay(enlarge(row.maps[name][None].float(), _pixels(high)[::-1])[0], photo)
-            parts.append(_picture(x, y, high, drawn))
-            parts.append(text(x, y + high + 15, row.notes.get(name, ""), 11, QUIET))
-            if column == 0:
-                parts.append(text(x, y + high + 17 + below, f"{row.label}  {row.confidence:.1%}", 12.5))
+    everywhere = _same_for_all(rows)
+    y = body
+    for number, row in enumerate(rows):
+        if number:
+            parts.append(tag("line", x1=left, y1=y - 14, x2=width - MARGIN, y2=y - 14, stroke=HAIRLINE))
+        parts += _heading(left, y + 13, row, width - MARGIN - left)
+        known = everywhere if number else set()
+        if known == row.maps.keys() and not row.notes:
+            parts.append(text(left, y + HEADING + 12, f"the same as above: {NO_CLASS}", 12, FAINT))
+            y += HEADING + 16 + BETWEEN
+            continue
+        tiles = [_tile(row, name, photo, high, name in known) for name in row.maps]
+        drawn, height = tile_rows(tiles, left, y + HEADING, side=SIDE, high=high, columns=columns)
+        parts += drawn
+        y += HEADING + height + BETWEEN
+    foot = max(y - BETWEEN, body + HEADING + NAME + high + 28 + 26 * len(top)) + 40
     signed = any(bool((levels(m) < 0).any()) for row in rows for m in row.maps.values())
-    parts += _color_bar(MARGIN, foot, width, signed)
-    return document(width, foot + 40, *parts, title=title or "explanation")
+    parts.append(tag("line", x1=MARGIN, y1=foot - 22, x2=width - MARGIN, y2=foot - 22, stroke=HAIRLINE))
+    parts += color_bar(MARGIN, foot, signed=signed, about="each map on its own scale")
+    return document(width, foot + 18, *parts, title=title or "explanation")
 
 
 def draw_evidence(evidence: Evidence, folder: str | Path, picture: Drawable | None = None) -> list[Path]:
@@ -120,36 +133,34 @@ def _pixels(high: float) -> tuple[int, int]:
     return round(SIDE * SHARPNESS), round(high * SHARPNESS)
 
 
-def _picture(x: float, y: float, high: float, picture: Image.Image) -> str:
-    frame = {"x": x, "y": y, "width": SIDE, "height": high}
-    image = tag("image", href=data_uri(picture), preserveAspectRatio="none", **frame)
-    return image + tag("rect", fill="none", stroke=HAIRLINE, **frame)
+def _same_for_all(rows: Sequence[ClassRow]) -> set[str]:
+    """Methods whose map is the same whichever class is asked about."""
+    first, *others = rows
+    return {name for name, m in first.maps.items() if others and all(torch.equal(m, row.maps[name]) for row in others)}
+
+
+def _heading(x: float, y: float, row: ClassRow, width: float) -> list[str]:
+    """Name and score of a class, above its maps."""
+    label = tag("tspan", escaped(shortened(row.label, 14, width - 80)), font_weight="bold")
+    score = tag("tspan", f"{row.confidence:.1%}", fill=QUIET, dx=10)
+    return [tag("text", label, score, x=x, y=y, font_size=14, fill=INK)]
+
+
+def _tile(row: ClassRow, name: str, photo: Image.Image, high: float, as_above: bool) -> Tile:
+    lines = [row.notes[name]] if row.notes.get(name) else ()
+    if as_above:
+        return Tile(None, name, lines, f"the same map as above: it does not depend on the class")
+    return Tile(overlay(enlarge(row.maps[name][None].float(), _pixels(high)[::-1])[0], photo), name, lines)
 
 
 def _predictions(x: float, y: float, top: Sequence[tuple[str, float]]) -> list[str]:
     """What the model says, as bars."""
     parts = []
     for number, (label, score) in enumerate(top):
-        line = y + 22 * number
+        line = y + 26 * number
         parts.append(text(x, line - 5, shortened(label, 11.5, SIDE - 44), 11.5))
         parts.append(text(x + SIDE, line - 5, f"{score:.1%}", 11.5, QUIET, text_anchor="end"))
         parts.append(tag("rect", x=x, y=line, width=SIDE, height=3, rx=1.5, fill=EMPTY))
         share = min(max(score, 0.0), 1.0)
         parts.append(tag("rect", x=x, y=line, width=max(SIDE * share, 1.0), height=3, rx=1.5, fill=PLAIN))
     return parts
-
-
-def _color_bar(x: float, y: float, width: float, signed: bool) -> list[str]:
-    strip = map_colors(torch.linspace(0, 1, 128)[None].expand(4, -1), WARM)
-    ends = ["low", "high"]
-    if signed:
-        strip = np.concatenate([map_colors(torch.linspace(1, 0, 128)[None].expand(4, -1), COOL), strip], axis=1)
-        ends = ["against", "for"]
-    bar = {"x": x + 50, "y": y + 8, "width": 150, "height": 8, "preserveAspectRatio": "none"}
-    return [
-        tag("line", x1=x, y1=y - 6, x2=width - x, y2=y - 6, stroke=HAIRLINE),
-        text(x, y + 16, ends[0], 11, QUIET),
-        tag("image", href=data_uri(Image.fromarray(strip)), **bar),
-        text(x + 208, y + 16, ends[1], 11, QUIET),
-        text(x + 250, y + 16, "each map on its own scale", 11, FAINT),
-    ]

@@ -1,0 +1,54 @@
+"""Drawings as files: SVG as it is, PNG and PDF by a converter that is asked for only then."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from suffice.errors import MissingExtra, OptionError
+
+PICTURES = (".svg", ".png", ".pdf")
+SHARPNESS = 2.0  # pixels for each unit of a drawing
+
+
+def is_picture(path: str | Path) -> bool:
+    """Whether a file, by its ending, is a picture that :func:`save_picture` can write."""
+    return Path(path).suffix.lower() in PICTURES
+
+
+def save_picture(markup: str, path: str | Path) -> Path:
+    """Write a drawing to a file, as SVG, PNG or PDF by its ending; returns its path.
+
+    Args:
+        markup: A whole SVG document.
+        path: Of the file; its folder is made where it is missing.
+
+    Raises:
+        OptionError: The ending is another one.
+        MissingExtra: PNG and PDF need vl-convert-python.
+    """
+    file = Path(path)
+    if not is_picture(file):
+        raise OptionError(f"A picture is saved as {', '.join(PICTURES)}; got {file.name!r}.")
+    kind = file.suffix.lower()
+    data = markup.encode() if kind == ".svg" else converted(markup, kind)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(data)
+    return file
+
+
+def converted(markup: str, kind: str) -> bytes:
+    """An SVG document as the bytes of a ``.png`` or ``.pdf``."""
+    convert = converter()
+    return convert.svg_to_pdf(markup) if kind == ".pdf" else convert.svg_to_png(markup, scale=SHARPNESS)
+
+
+def converter() -> Any:
+    """The package that converts; an error that says how to get it where it is missing."""
+    try:
+        import vl_convert
+    except ImportError as error:
+        raise MissingExtra(
+            "PNG and PDF need vl-convert-python: pip install 'suffice[figures]'. SVG needs nothing."
+        ) from error
+    return vl_convert
