@@ -94,6 +94,8 @@ def evidence(
     checkpoint: opt.Checkpoint = None,
     random_weights: opt.RandomWeights = False,
     score: Annotated[
+    labels: opt.Labels = None,
+    prompt: opt.Prompts = None,
         Literal["softmax", "sigmoid"] | None, typer.Option(help="What the confidence is.  [default: softmax]")
     ] = None,
     device: opt.Device = None,
@@ -140,7 +142,7 @@ def evidence(
     from suffice.report.names import figure_folder
 
     opened = opt.images_of(images)
-    net = opt.load_model(model, checkpoint, random_weights, device, resize)
+    net = opt.load_model(model, checkpoint, random_weights, device, resize, labels, prompt)
     net = net if score is None else net.replace(score=score)
     runner = Runner(net, batch_size=batch or "auto", precision=precision, compile=compile)
     about = provenance(net, runner, settings, target, checkpoint=checkpoint)

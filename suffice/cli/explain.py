@@ -41,6 +41,8 @@ def explain(
     seed: opt.Seed = 0,
     checkpoint: opt.Checkpoint = None,
     random_weights: opt.RandomWeights = False,
+    labels: opt.Labels = None,
+    prompt: opt.Prompts = None,
     device: opt.Device = None,
     resize: opt.ResizeRule = None,
     batch: opt.Batch = None,
@@ -57,7 +59,7 @@ def explain(
 
     opened = opt.images_of(images)
     chosen, options = opt.chosen_methods(method, option)
-    net = opt.load_model(model, checkpoint, random_weights, device, resize)
+    net = opt.load_model(model, checkpoint, random_weights, device, resize, labels, prompt)
     if method.strip() == "all":
         chosen = [one for one in chosen if one.incompatibility(net) is None]
     opt.note_precision(precision, chosen)

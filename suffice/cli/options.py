@@ -42,6 +42,11 @@ Batch = Annotated[int | None, typer.Option(min=1, help="Inputs per forward.")]
 ModelPrecision = Annotated[Precision, typer.Option("--precision", help="Precision of the model.")]
 Compile = Annotated[bool, typer.Option("--compile", help="Compile the model with torch.compile.")]
 ResizeRule = Annotated[Resize | None, typer.Option("--resize", help="Overrule the weights' own resize rule.")]
+Labels = Annotated[str | None, typer.Option("--labels", help="Names of the classes, as a,b,c, or a file, one a line.")]
+Prompts = Annotated[
+    list[str] | None,
+    typer.Option("--prompt", help="For CLIP and SigLIP: the text, with {} for the label; several are averaged."),
+]
 ImageFiles = Annotated[list[str], typer.Argument(help="Image files, folders, CSV/JSONL lists, or scenes:test[:5].")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
@@ -76,13 +81,33 @@ def writable(folder: Path | None) -> Path | None:
     return folder
 
 
+def label_names(text: str | None) -> list[str] | None:
+    """The names of classes that ``--labels`` gives: separated by commas, or in a file with one a line."""
+    if text is None:
+        return None
+    if Path(text).is_file():
+        names = Path(text).read_text("utf-8").splitlines()
+    elif "," in text:
+        names = text.split(",")
+    else:
+        raise OptionError(f"--labels {text} is no file; for names write cat,dog, and cat, for one alone.")
+    return [name.strip() for name in names if name.strip()]
+
+
 def load_model(
-    name: str, checkpoint: Path | None, random_weights: bool, device: str | None, resize: Resize | None = None
+    name: str,
+    checkpoint: Path | None,
+    random_weights: bool,
+    device: str | None,
+    resize: Resize | None = None,
+    labels: str | None = None,
+    prompt: list[str] | None = None,
 ) -> Classifier:
     """Load the classifier that the shared options name."""
     from suffice.vision import load
 
-    options: dict[str, Any] = {"resize": resize} if resize else {}
+    given: dict[str, Any] = {"resize": resize, "labels": label_names(labels), "prompt": prompt or None}
+    options = {key: value for key, value in given.items() if value is not None}
     return load(name, checkpoint=checkpoint, pretrained=not random_weights, device=device, **options)
 
 

@@ -22,6 +22,8 @@ def predict(
     top: Annotated[int, typer.Option(min=1, help="Classes to show for each image.")] = 5,
     checkpoint: opt.Checkpoint = None,
     random_weights: opt.RandomWeights = False,
+    labels: opt.Labels = None,
+    prompt: opt.Prompts = None,
     device: opt.Device = None,
     resize: opt.ResizeRule = None,
     batch: Annotated[int, typer.Option(min=1, help="Images per forward.")] = 64,
@@ -29,7 +31,7 @@ def predict(
 ) -> None:
     """Predict the classes of images. Files that cannot be read are named and skipped."""
     opened = opt.images_of(images)
-    net = opt.load_model(model, checkpoint, random_weights, device, resize)
+    net = opt.load_model(model, checkpoint, random_weights, device, resize, labels, prompt)
     with output.progress("Predicting") as on_progress:
         on_error = opt.on_error(opened)
         found = net.predict(opened, batch_size=batch, on_error=on_error, on_progress=on_progress)

@@ -45,6 +45,8 @@ def sanity(
     seed: opt.Seed = 0,
     checkpoint: opt.Checkpoint = None,
     random_weights: opt.RandomWeights = False,
+    labels: opt.Labels = None,
+    prompt: opt.Prompts = None,
     device: opt.Device = None,
     batch: opt.Batch = None,
     as_json: opt.AsJson = False,
@@ -63,7 +65,7 @@ def sanity(
         raise OptionError("--check data draws no random weights, so it takes neither --draws nor --how.")
     opened = opt.images_of(images, count)
     methods, options = opt.chosen_methods(method, option)
-    net = opt.load_model(model, checkpoint, random_weights, device)
+    net = opt.load_model(model, checkpoint, random_weights, device, None, labels, prompt)
     shared: dict[str, Any] = {"options": options, "seed": seed, "batch_size": batch or "auto"}
     with output.progress("Explaining") as shared["on_progress"]:
         if check == "data":

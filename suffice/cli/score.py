@@ -47,6 +47,8 @@ def score(
     seed: opt.Seed = 0,
     checkpoint: opt.Checkpoint = None,
     random_weights: opt.RandomWeights = False,
+    labels: opt.Labels = None,
+    prompt: opt.Prompts = None,
     device: opt.Device = None,
     batch: opt.Batch = None,
     precision: Annotated[opt.Precision, typer.Option(help="Of the model, for methods and metrics.")] = "fp32",
@@ -65,7 +67,10 @@ def score(
     methods, options = opt.chosen_methods(method, option)
     entries = opt.grid_entries(methods, options, grid)
     opt.note_precision(precision, methods)
-    nets = [opt.load_model(name.strip(), checkpoint, random_weights, device) for name in model.split(",")]
+    nets = [
+        opt.load_model(name.strip(), checkpoint, random_weights, device, None, labels, prompt)
+        for name in model.split(",")
+    ]
     metrics = tuple(name.strip() for name in metric.split(","))
     how: dict[str, Any] = {
         "target_class": target_class, "seed": seed, "batch_size": batch or "auto", "precision": precision,

@@ -96,13 +96,14 @@ def load(
 
     Args:
         name: ``"timm/…"``, ``"torchvision/…"``, ``"hf/…"`` (a model id of the hub or a local folder),
-            ``"open_clip/…"``, or the name of another registered source. A tag after a dot chooses weights: ``"timm/resnet50.a1_in1k"``.
+            ``"open_clip/…"``, or the name of another registered source. A tag after a dot chooses weights:
+            ``"timm/resnet50.a1_in1k"``.
         pretrained: Fetch the published weights; False gives random ones.
         checkpoint: Use the weights in this file instead; safetensors, or ``torch.save`` (read as plain weights).
         device: Where to put it instead, such as ``"cpu"``.
         **options: Arguments of :class:`Classifier` (``resize=``, ``labels=``, ``score=``, ``mean=``, …) go to it; the
-            rest (``num_classes=``, ``img_size=``, …) goes to the library that makes the module. CLIP and SigLIP classify
-            by ``labels=``, each put where ``{}`` is in ``prompt=``, one text or several.
+            rest (``num_classes=``, ``img_size=``, …) goes to the library that makes the module. CLIP and SigLIP
+            classify by ``labels=``, each put where ``{}`` is in ``prompt=``, one text or several.
 
     Raises:
         UnknownModel: With close names.
