@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: help setup demo test lint docs bench clean
+.PHONY: help setup demo test lint docs bench dist wheel clean
 
 help: ## List the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-8s %s\n", $$1, $$2}'
@@ -36,5 +36,21 @@ bench: $(INSTALLED) ## Measure the probe against the bare model on this machine
 	$(BIN)/suffice bench probe --model timm/vit_tiny_patch16_224 --random-weights
 	$(BIN)/suffice bench probe --model timm/resnet18 --random-weights
 
+dist: $(INSTALLED) ## Build sdist and wheel into dist/
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m twine check --strict dist/*
+
+# An environment of its own with nothing but the wheel in it. What suffice depends on is then taken from .venv: a path in
+# a .pth file is searched, but the link to the source that lies there is not followed.
+wheel: dist ## Install the wheel away from the source, and try it there
+	rm -rf build/wheel
+	$(BIN)/python -m venv --without-pip build/wheel
+	$(BIN)/python -m pip --python build/wheel/bin/python install --quiet --no-deps --no-index dist/*.whl
+	ls -d $(abspath $(VENV))/lib/python*/site-packages > $$(ls -d build/wheel/lib/python*/site-packages)/dependencies.pth
+	cd build/wheel && bin/python -I -W error -c "import suffice"
+	cd build/wheel && bin/python -I $(abspath tests)/wheel.py $(abspath suffice)
+	cd build/wheel && env -u PYTHONPATH bin/suffice demo --networks resnet,deit --images 2 --out demo
+
 clean: ## Remove everything that make made
-	rm -rf $(VENV) docs/_build docs/_generated demo-output suffice-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) dist build docs/_build docs/_generated demo-output suffice-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis
