@@ -7,4 +7,5 @@ products on the inputs of the model's own layers.
 * ``rules``: what one layer does with relevance, as functions of tensors alone.
 * ``structure``: the parts of a transformer for which there are rules, or why there are none.
 * ``walk``: from the head down to the attention of every block.
+* ``float64``: the model in float64, since the rules magnify rounding.
 """

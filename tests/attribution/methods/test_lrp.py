@@ -85,15 +85,34 @@ def test_layer_scale_is_explained_like_the_same_factor_in_the_weights(method):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("method", "explain"), [("cgw1", Twin.cgw1), ("partial-lrp", Twin.partial_lrp)])
-def test_single_precision(kind, method, explain):
+@pytest.mark.parametrize(
+    ("method", "explain", "options"),
+    [("cgw1", Twin.cgw1, {"dtype": "float32"}), ("partial-lrp", Twin.partial_lrp, {})],
+)
+def test_single_precision(kind, method, explain, options):
     # Relevance divides by sums that nearly cancel: rounding in the model itself counts hundreds of times there, and
     # relevance computed in float64 from the same activations is no better.
     expected = twins(network(kind), explain, IMAGES, TARGETS)
-    found = attribute(classifier(transformer(kind, torch.float32)), IMAGES, method, TARGETS, batch_size=8).maps
+    net = classifier(transformer(kind, torch.float32))
+    found = attribute(net, IMAGES, method, TARGETS, batch_size=8, **options).maps
     error = (found - expected).abs().amax(dim=(1, 2)) / expected.amax(dim=(1, 2))
     assert error.median() < 1e-4
     assert error.max() < 5e-3
+
+
+@pytest.mark.parametrize("start", [0, 1])
+@pytest.mark.parametrize("kind", TRAINED)
+def test_cgw1_of_a_network_in_float32_is_that_of_the_same_network_in_float64(kind, start):
+    images, targets = scenes()
+    expected = attribute(trained(kind, torch.float64), images, "cgw1", targets, start_layer=start).maps
+    before = {name: value.clone() for name, value in trained(kind).module.state_dict().items()}
+    found = attribute(trained(kind), images, "cgw1", targets, start_layer=start).maps
+    rounded = attribute(trained(kind), images, "cgw1", targets, start_layer=start, dtype="float32").maps
+    scale = expected.amax(dim=(1, 2), keepdim=True)
+    torch.testing.assert_close(found / scale, expected / scale, rtol=0, atol=1e-5)
+    assert ((rounded - expected).abs() / scale).max() > 1e-4  # what is avoided
+    after = trained(kind).module.state_dict()
+    assert all(after[name].dtype == value.dtype and torch.equal(after[name], value) for name, value in before.items())
 
 
 @pytest.mark.parametrize("method", ["cgw1", "partial-lrp"])
@@ -119,5 +138,7 @@ def test_names_and_options():
             attribute(net, IMAGES, "cgw1", start_layer=start)
     with pytest.raises(OptionError, match=r"start_layer=1\.5; it can be a whole number\."):
         attribute(net, IMAGES, "cgw1", start_layer=1.5)
+    with pytest.raises(OptionError, match="dtype='half'; it can be 'float64' or 'float32'"):
+        attribute(net, IMAGES, "cgw1", dtype="half")
     with pytest.raises(OptionError, match="rules='ours'; it can be 'separate' or 'cgw1'"):
         attribute(net, IMAGES, "partial-lrp", rules="ours")
