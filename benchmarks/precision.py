@@ -26,7 +26,7 @@ import torch
 from benchmarks import real_models
 from suffice import Classifier, Images
 from suffice.evidence import EvidenceSet, EvidenceStream, Settings
-from suffice.evidence.files.provenance import provenance
+from suffice.evidence.files.provenance import search_provenance
 from suffice.perturb import Runner
 
 MODELS = {"resnet50": real_models.resnet50_v1, "vit": real_models.vit_tiny}
@@ -85,7 +85,7 @@ def searched(net: Classifier, images: Images, settings: Settings, runners: dict[
     work = EvidenceStream(net, images, None, chosen, runner)
     evidence = sorted(work, key=lambda e: e.index)
     seconds = time.perf_counter() - started
-    about = provenance(net, runner, chosen)
+    about = search_provenance(runner, chosen)
     found = EvidenceSet(evidence, net.name, net.family, work.skipped, work.counters, about)
     exact = work.exact_runner
     return Run(precision, confirm, found, seconds, 0.0 if exact is runner else exact.counters.seconds)

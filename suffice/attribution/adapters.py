@@ -19,7 +19,7 @@ from suffice.errors import OptionError
 from suffice.perturb import enlarge
 from suffice.perturb.batch import Batch
 from suffice.perturb.runner import Runner
-from suffice.vision import Classifier
+from suffice.vision import Model, as_classifier
 
 
 def from_function(
@@ -116,7 +116,7 @@ def from_cam(algorithm: type, *, layer: str | None = None, **options: Any) -> Me
 
 
 def as_explain_func(
-    net: Classifier, method: str | Method = "grad-cam", *, batch_size: int = 32, seed: int = 0, **options: Any
+    net: Model, method: str | Method = "grad-cam", *, batch_size: int = 32, seed: int = 0, **options: Any
 ) -> Callable[..., np.ndarray]:
     """A method with its options as the ``explain_func`` that Quantus calls.
 
@@ -127,9 +127,10 @@ def as_explain_func(
     """
     chosen = find_method(method)
     chosen.check(options)
+    classifier = as_classifier(net)
 
     def explain_func(model: torch.nn.Module, inputs: Any, targets: Any, **_: Any) -> np.ndarray:
-        own = net.with_module(model)
+        own = classifier.with_module(model)
         mean, std = (torch.tensor(v, device=own.device).view(-1, 1, 1) for v in (own.mean, own.std))
         pixels = torch.as_tensor(inputs, dtype=torch.float32).to(own.device) * std + mean
         classes = torch.as_tensor(targets, dtype=torch.long).to(own.device).flatten()

@@ -5,29 +5,45 @@ from __future__ import annotations
 import difflib
 import inspect
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from suffice.attribution.attribution import Attribution
 from suffice.attribution.method import Method, find_method, list_methods
 from suffice.draw import small_picture
-from suffice.errors import OptionError, SufficeWarning
+from suffice.errors import OptionError, SufficeWarning, UnreadableImage
 from suffice.perturb.batch import Batch
 from suffice.perturb.runner import Precision, Runner
-from suffice.vision import Classifier, open_images
+from suffice.progress import counted, plan, reports
+from suffice.vision import Classifier, Model, as_classifier, open_images
 from suffice.vision.anatomy.preserve import preserved
+from suffice.vision.anatomy.trace import name_of
 from suffice.vision.classifier import Targets, targets_of
+from suffice.vision.provenance import provenance
 from suffice.vision.stream import OnError, stream
 
 
+@overload
 def attribute(
-    net: Classifier,
+    net: Model, images: Any, method: str | Method = ..., targets: Targets = ..., **options: Any
+) -> Attribution: ...
+
+
+@overload
+def attribute(
+    net: Model, images: Any, method: Sequence[str | Method], targets: Targets = ..., **options: Any
+) -> dict[str, Attribution]: ...
+
+
+@reports("Explaining")
+def attribute(
+    net: Model,
     images: Any,
-    method: str | Method = "grad-cam",
+    method: str | Method | Sequence[str | Method] = "grad-cam",
     targets: Targets = None,
     *,
     seed: int = 0,
@@ -36,15 +52,16 @@ def attribute(
     compile: bool = False,
     runner: Runner | None = None,
     on_error: OnError = "raise",
+    progress: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
     **options: Any,
-) -> Attribution:
+) -> Attribution | dict[str, Attribution]:
     """Compute attribution maps of images by a named method.
 
     Args:
-        net: The classifier.
+        net: The classifier, or a module of timm, which knows its preprocessing.
         images: Anything that :func:`suffice.open_images` takes.
-        method: Name of the method; :func:`suffice.list_methods` lists them.
+        method: Name of the method; :func:`suffice.list_methods` lists them. Or a list of methods.
         targets: The classes to explain: None (the predicted one), an index or label for all, or one per image.
         seed: Seed of everything random; each image's own randomness depends on it and on the image alone.
         batch_size: Inputs per forward, which bounds memory; halved when memory runs out.
@@ -54,11 +71,14 @@ def attribute(
         runner: A :class:`suffice.Runner` of this model instead of the three, so that it is compiled or converted once
             for many calls; it chooses the variant that the method needs.
         on_error: ``"raise"`` the error of an image that cannot be read, or ``"skip"`` it and record it.
+        progress: Show how many questions were put to the model, how fast, and the time left.
         on_progress: Called with (images done, images in all).
-        **options: Options of the method.
+        **options: Options of the method. A layer is given by its name, or as the module itself. Of several methods,
+            each gets those that it has.
 
     Returns:
-        Maps, one an image, high = important, on the device of ``images`` where they are a tensor, else on the CPU.
+        Maps, one an image, high = important, on the device of ``images`` where they are a tensor, else on the CPU. Of
+        several methods, a dict of them by name.
 
     Raises:
         OptionError: The method does not fit the model, or an option is wrong; the message says what fits.
@@ -70,10 +90,16 @@ def attribute(
         >>> found.maps.shape, found.targets
         (torch.Size([1, 32, 32]), tensor([1]))
     """
+    net = as_classifier(net)
+    if not isinstance(method, (str, Method)):
+        runner = Runner.of(net, runner, batch_size=batch_size, precision=precision, compile=compile)
+        how = {"targets": targets, "seed": seed, "runner": runner, "on_error": on_error}
+        return _by_each(net, images, [find_method(one) for one in method], how, on_progress, options)
     chosen = find_method(method)
     for name in options.keys() - chosen.options.keys():  # perhaps not one of the method that was meant
         if near := difflib.get_close_matches(name, inspect.signature(attribute).parameters, n=1, cutoff=0.8):
             raise OptionError(f"attribute has no argument {name!r}. Did you mean {near[0]}=?")
+    options = {name: name_of(v, net.module) if isinstance(v, nn.Module) else v for name, v in options.items()}
     chosen.check(options)
     _check_fit(chosen, net)
     if runner is None:
@@ -85,7 +111,8 @@ def attribute(
     maps, classes, confidences, pictures, rows = [], [], [], [], []
     # Preserved here too, so that it need not be done for every batch.
     with torch.inference_mode(False), torch.no_grad(), preserved(net.module, frozen=True):
-        for decoded in batches:
+        questions = chosen.questions_of(net, options)
+        for decoded in counted(batches, chosen.name, len(opened), questions):
             index = decoded.index.tolist()
             pixels = decoded.pixels.to(net.device)
             scores = _scores_of_whole(pixels, runner)
@@ -100,27 +127,62 @@ def attribute(
             if on_progress is not None:
                 on_progress(rows[-1] + 1, len(opened))
     if not maps:
-        raise OptionError("None of the images could be read.")
+        raise UnreadableImage(f"None of the images could be read. {batches.skipped[0].reason}")
     where = images.device if isinstance(images, Tensor) else torch.device("cpu")
     all_maps, all_classes, all_confidences = (torch.cat(part).to(where) for part in (maps, classes, confidences))
+    settings = {
+        "method": chosen.name,
+        "options": {**chosen.options, **options},
+        "seed": seed,
+        "model": net.name,
+        "score": net.score,
+        "size": list(net.size),
+    }
     return Attribution(
         maps=all_maps,
         targets=all_classes,
         confidences=all_confidences,
-        settings={
-            "method": chosen.name,
-            "options": {**chosen.options, **options},
-            "seed": seed,
-            "model": net.name,
-            "score": net.score,
-            "size": list(net.size),
-        },
+        settings=settings,
         names=[opened[i].name for i in rows],
         ids=[opened[i].id for i in rows],
         labels=[net.labels[t] if net.labels else str(t) for t in all_classes.tolist()],
         pictures=torch.cat(pictures),
         skipped=tuple(batches.skipped),
+        about=provenance(net, settings, targets, precision=runner.precision),
     )
+
+
+def _by_each(
+    net: Classifier,
+    images: Any,
+    methods: Sequence[Method],
+    how: Mapping[str, Any],
+    on_progress: Callable[[int, int], None] | None,
+    options: Mapping[str, Any],
+) -> dict[str, Attribution]:
+    """Maps by several methods, each with those of the options that it has."""
+    names = [method.name for method in methods]
+    if not names or len(set(names)) < len(names):
+        raise OptionError(f"method={names!r}; expected one or more different ones.")
+    if unknown := [name for name in options if not any(name in method.options for method in methods)]:
+        raise OptionError(f"None of {', '.join(names)} has an option {unknown[0]!r}.")
+    for method in methods:  # before any work
+        _check_fit(method, net)
+    opened = open_images(images.detach() if isinstance(images, Tensor) else images)
+    for method in methods:
+        own = {name: value for name, value in options.items() if name in method.options}
+        plan(method.name, len(opened), method.questions_of(net, own))
+    found = {}
+    for number, method in enumerate(methods):
+
+        def report(done: int, count: int, before: int = number) -> None:
+            if on_progress is not None:
+                on_progress(before * count + done, len(methods) * count)
+
+        own = {name: value for name, value in options.items() if name in method.options}
+        given = images if isinstance(images, Tensor) else opened  # a tensor's device is that of the maps
+        found[method.name] = attribute(net, given, method, on_progress=report, **how, **own)
+    return found
 
 
 def explain(batch: Batch, method: str | Method, **options: Any) -> Tensor:
@@ -145,7 +207,7 @@ def explain(batch: Batch, method: str | Method, **options: Any) -> Tensor:
             f"{chosen.name} found values that are not finite numbers in {int(broken.sum())} of {len(maps)} images; "
             "they are set to 0.",
             SufficeWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
     return torch.nan_to_num(maps.detach().float(), nan=0.0, posinf=0.0, neginf=0.0)
 

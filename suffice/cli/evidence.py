@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from contextlib import closing
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -13,7 +14,7 @@ from suffice.cli import output
 from suffice.errors import OptionError
 
 if TYPE_CHECKING:
-    from suffice.evidence import Evidence, Settings
+    from suffice.evidence import Settings
 
 EXAMPLES = output.examples(
     "suffice evidence cat.jpg --model timm/deit_small_patch16_224 --out evidence",
@@ -93,9 +94,9 @@ def evidence(
     refine: Annotated[str | None, typer.Option(help="Refine MSEs on finer grids, such as 14,28.")] = None,
     checkpoint: opt.Checkpoint = None,
     random_weights: opt.RandomWeights = False,
-    score: Annotated[
     labels: opt.Labels = None,
     prompt: opt.Prompts = None,
+    score: Annotated[
         Literal["softmax", "sigmoid"] | None, typer.Option(help="What the confidence is.  [default: softmax]")
     ] = None,
     device: opt.Device = None,
@@ -106,6 +107,7 @@ def evidence(
     figures: Annotated[
         bool | None, typer.Option("--figures/--no-figures", help=f"Draw graphs; default for up to {FEW} images.")
     ] = None,
+    format: opt.PictureFormat = "svg",
     regions: Annotated[
         bool,
         typer.Option("--regions/--no-regions", help="Keep the regions below the MSEs, for graphs."),
@@ -130,80 +132,55 @@ def evidence(
         raise OptionError("--subexplanations needs --out, and the regions that --no-regions leaves out.")
 
     from suffice.cli.evidence_words import print_evidence, print_summary
-    from suffice.evidence import EvidenceStream
-    from suffice.evidence.files.folder import EvidenceFolder
-    from suffice.evidence.files.provenance import provenance
+    from suffice.draw.files import check_format
+    from suffice.evidence import EvidenceRun
     from suffice.evidence.files.statistics import summarize
     from suffice.evidence.files.subexplanations import write_subexplanations
     from suffice.evidence.files.table import evidence_record
-    from suffice.evidence.files.writer import EvidenceWriter
     from suffice.perturb import Runner
     from suffice.report import draw_evidence
     from suffice.report.names import figure_folder
 
+    check_format(format)
     opened = opt.images_of(images)
     net = opt.load_model(model, checkpoint, random_weights, device, resize, labels, prompt)
     net = net if score is None else net.replace(score=score)
     runner = Runner(net, batch_size=batch or "auto", precision=precision, compile=compile)
-    about = provenance(net, runner, settings, target, checkpoint=checkpoint)
-    folder = None if out is None else EvidenceFolder(out, about, opened, regions=regions, overwrite=overwrite)
-    waiting = list(range(len(opened))) if folder is None else folder.waiting
-    there = len(opened) - len(waiting)
-    if there:
-        output.note(f"{there} of {len(opened)} were there already.")
-    draw = len(opened) <= FEW if figures is None else figures
+    how: dict[str, Any] = {"out": out, "regions": regions, "overwrite": overwrite, "on_error": opt.on_error(opened)}
+    run = EvidenceRun(net, opened, target, settings, runner, **how)
+    if run.earlier:
+        output.note(f"{run.earlier} of {len(opened)} were there already.")
+    few, new = len(opened) <= FEW, set(run.waiting)
+    draw = few if figures is None else figures
     printed: list[dict[str, Any]] = []
-
-    def tell(found: Evidence, new: bool = True) -> None:
-        if out is not None and draw and (new or not (out / "figures" / figure_folder(found)).exists()):
-            draw_evidence(found, out / "figures", net.geometry(opened[found.index].decode()))
-        if as_json:
-            printed.append(evidence_record(found))
-        elif len(opened) <= FEW:
-            print_evidence(found)
-
     stopped = False
-    writer = EvidenceWriter(about, folder)
-    with output.progress("Searching") as on_progress:
-        work = EvidenceStream(
-            net,
-            opened[waiting],
-            target,
-            settings,
-            runner,
-            on_error=opt.on_error(opened),
-            on_progress=lambda done, _: on_progress(there + done, len(opened)),
-        )
+    with output.asking("Searching"), closing(run.search(earlier=draw or as_json or few)) as all_found:
         try:
-            with writer:
-                if folder is not None and (draw or as_json or len(opened) <= FEW):
-                    for found in folder.evidence():
-                        tell(found, new=False)
-                try:
-                    for found in work:
-                        picture = waiting[found.index]
-                        found = replace(found, index=picture)
-                        writer.add(found)
-                        tell(found)
-                finally:
-                    writer.skipped = [replace(skip, index=waiting[skip.index]) for skip in work.skipped]
-                    writer.counters = work.counters
+            for found in all_found:
+                if out is not None and draw:
+                    folder = out / "figures" / figure_folder(found)
+                    if found.index in new or not folder.exists():
+                        draw_evidence(found, out / "figures", net.geometry(opened[found.index].decode()), format)
+                if as_json:
+                    printed.append(evidence_record(found))
+                elif few:
+                    print_evidence(found)
         except KeyboardInterrupt:
             stopped = True
 
     if as_json:
         printed.sort(key=lambda one: one["index"])  # they come as they are finished
-        output.print_json({**about, "images": printed, "skipped": [vars(skip) for skip in writer.skipped]})
-    elif len(opened) > 1 and there + writer.rows:
-        print_summary(summarize(writer.to_arrow()), net.name, settings)
-    if out is not None and there + writer.rows:
+        output.print_json({**run.about, "images": printed, "skipped": [vars(skip) for skip in run.skipped]})
+    elif len(opened) > 1 and run.kept:
+        print_summary(summarize(run.to_arrow()), net.name, settings)
+    if out is not None and run.kept:
         written = ["evidence.parquet"]
         if subexplanations:
             written.append(write_subexplanations(out, out / "subexplanations.parquet").name)
         output.note(f"Written to {out}: {', '.join(written)}{', graphs and pictures in figures' if draw else ''}")
     if stopped:
-        output.note(f"Stopped; {there + writer.rows} of {len(opened)} images are kept.")
-    output.finish(work.skipped, stopped)
+        output.note(f"Stopped; {run.kept} of {len(opened)} images are kept.")
+    output.finish(run.skipped, stopped)
 
 
 def _settings(preset: str | None, given: dict[str, Any]) -> Settings:

@@ -228,7 +228,7 @@ class EvidenceSet(Sequence[Evidence]):
         skipped: Images that could not be read.
         counters: What the runner did.
         about: All that has to be known to find the same again: hash of the weights, preprocessing, settings, precision,
-            versions; see :func:`suffice.evidence.files.provenance.provenance`. Empty for sets made by hand.
+            versions; see :func:`suffice.evidence.files.provenance.search_provenance`. Empty for sets made by hand.
     """
 
     def __init__(

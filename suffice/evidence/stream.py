@@ -23,7 +23,8 @@ from suffice.evidence.settings import (
 )
 from suffice.options import Count, check_options
 from suffice.perturb import Counters, Probe, Runner
-from suffice.vision import Classifier, Images, open_images
+from suffice.progress import stage
+from suffice.vision import Images, Model, as_classifier, open_images
 from suffice.vision.classifier import Targets, targets_of
 from suffice.vision.identity import image_seed
 from suffice.vision.stream import OnError, Skip, stream
@@ -41,7 +42,7 @@ class EvidenceStream:
 
     def __init__(
         self,
-        net: Classifier,
+        net: Model,
         images: Any,
         targets: Targets = None,
         settings: Settings | None = None,
@@ -52,6 +53,7 @@ class EvidenceStream:
         on_progress: Progress | None = None,
     ) -> None:
         check_options({"images_at_once": images_at_once, "on_error": on_error}, EvidenceStream.__init__)
+        net = as_classifier(net)
         if net.score == "logit":
             raise OptionError("Ratios of logits mean nothing; use a classifier with score='softmax' or 'sigmoid'.")
         self.net, self.targets = net, targets
@@ -85,10 +87,12 @@ class EvidenceStream:
 
     def __iter__(self) -> Iterator[Evidence]:
         found = self._with_extras() if wants_extras(self.settings) else (one for one, _ in self._search())
-        for done, evidence in enumerate(found, start=1):
-            yield evidence
-            if self.on_progress is not None:
-                self.on_progress(done + len(self.skipped), len(self.images))
+        with stage("evidence", len(self.images), steady=False) as finished:
+            for done, evidence in enumerate(found, start=1):
+                finished(done + len(self.skipped))
+                yield evidence
+                if self.on_progress is not None:
+                    self.on_progress(done + len(self.skipped), len(self.images))
 
     def _with_extras(self) -> Iterator[Evidence]:
         """What the search finds with what is asked beyond it, some images at once."""

@@ -20,13 +20,16 @@ from suffice.metrics.scores import Scores
 from suffice.options import check_options
 from suffice.perturb.batch import Batch
 from suffice.perturb.runner import Precision, Runner
-from suffice.vision import Classifier, Images, open_images
+from suffice.progress import counted, reports
+from suffice.vision import Classifier, Images, Model, as_classifier, open_images
 from suffice.vision.classifier import Targets, targets_of
+from suffice.vision.provenance import provenance
 from suffice.vision.stream import stream
 
 
+@reports("Measuring")
 def measure(
-    net: Classifier,
+    net: Model,
     images: Any,
     maps: Attribution | Tensor,
     metric: str | Metric | Sequence[str | Metric] = "insertion",
@@ -41,6 +44,7 @@ def measure(
     precision: Precision = "fp32",
     compile: bool = False,
     runner: Runner | None = None,
+    progress: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
     **options: Any,
 ) -> Scores:
@@ -65,6 +69,7 @@ def measure(
         compile: Compile the model; worth it for long work on a GPU.
         runner: A :class:`suffice.Runner` of this model instead of the three, so that it is compiled or converted once
             for many calls.
+        progress: Show how many questions were put to the model, how fast, and the time left.
         on_progress: Called with (images done, images in all).
         **options: Options of the metrics; each goes to those that have it.
 
@@ -87,6 +92,7 @@ def measure(
         'trapezoid'
     """
     check_options({"normalize": normalize, "target_class": target_class}, measure)
+    net = as_classifier(net)
     runner = Runner.of(net, runner, batch_size=batch_size, precision=precision, compile=compile)
     wanted = [str(one) for one in ([metric] if isinstance(metric, (str, Metric)) else metric)]
     chosen = find_protocol(protocol)
@@ -102,7 +108,8 @@ def measure(
     outcomes: dict[str, list[Outcome]] = {name: [] for name in wanted}
     asked: list[Tensor] = []
     # As many images as fit a batch: any number of steps then fills whole batches.
-    for decoded in stream(opened, net.geometry, batch_size=runner.batch_size):
+    batches = stream(opened, net.geometry, batch_size=runner.batch_size)
+    for decoded in counted(batches, ", ".join(wanted), len(opened), questions_of(net, wanted, choices)):
         index = decoded.index.tolist()
         pixels = decoded.pixels.to(net.device)
         whole = runner.scores(pixels) if asks else None
@@ -147,6 +154,7 @@ def measure(
         names=opened.names,
         ids=opened.ids,
         skipped=source.skipped if source is not None else (),
+        about=provenance(net, {"metrics": protocols}, targets, precision=runner.precision),
     )
     return scores if normalize is None else scores.normalized(normalize)
 
@@ -161,6 +169,12 @@ def _choices(wanted: Sequence[str], protocol: Protocol, options: Mapping[str, An
             known = sorted({o for m in found.values() for o in m.options})
             raise OptionError(f"{', '.join(found)} has no option {option!r}; there are {', '.join(known) or 'none'}.")
     return {n: protocol.options(n, {o: v for o, v in options.items() if o in m.options}) for n, m in found.items()}
+
+
+def questions_of(net: Classifier, metrics: Sequence[str], choices: Mapping[str, Mapping[str, Any]]) -> float | None:
+    """How many inputs an image puts through the model for some metrics, with the choices of each; None if unknown."""
+    counts = [find_metric(name).questions_of(net, choices[name]) for name in metrics]
+    return None if None in counts else 1 + sum(count for count in counts if count is not None)
 
 
 def _measured(metric: Metric, given: MapBatch, options: Mapping[str, Any]) -> Outcome:

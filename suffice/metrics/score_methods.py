@@ -9,16 +9,19 @@ from functools import partial
 from typing import Any, Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from suffice.attribution import Attribution, Method, attribute, find_method
 from suffice.errors import OptionError
-from suffice.metrics.api import measure
+from suffice.metrics.api import measure, questions_of
 from suffice.metrics.protocols import Protocol, TargetClass, find_protocol
 from suffice.metrics.score_table import ScoreTable, TableRow
 from suffice.metrics.scores import Scores
 from suffice.perturb.runner import Precision, Runner
-from suffice.vision import Classifier, Images, open_images
+from suffice.progress import plan, reports, stage
+from suffice.vision import Classifier, Images, Model, as_classifier, open_images
+from suffice.vision.provenance import provenance
+from suffice.vision.stream import OnError, readable
 
 # So many images are explained and measured before their maps are let go of.
 BLOCK = 256
@@ -49,8 +52,9 @@ class Entry:
         return self.label or " ".join([self.found.name, *(f"{key}={value}" for key, value in self.options.items())])
 
 
+@reports("Scoring")
 def score_table(
-    nets: Sequence[Classifier],
+    nets: Model | Sequence[Model],
     images: Any,
     methods: Sequence[str | Method | Entry],
     metrics: Sequence[str],
@@ -62,13 +66,16 @@ def score_table(
     batch_size: int | Literal["auto"] = "auto",
     precision: Precision = "fp32",
     compile: bool = False,
+    on_error: OnError = "raise",
     on_row: Callable[[TableRow], None] | None = None,
+    on_table: Callable[[ScoreTable], None] | None = None,
+    progress: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> ScoreTable:
     """Explain images by every method on every model, and measure the maps.
 
     Args:
-        nets: The models.
+        nets: The models, or one.
         images: Anything that :func:`suffice.open_images` takes; with labels or boxes where metrics need them.
         methods: The methods; one that does not fit a model is left out for it. An :class:`Entry` has options of its
             own, so that a method can be there more than once.
@@ -82,7 +89,10 @@ def score_table(
         batch_size: Inputs per forward.
         precision: Of the model; methods that propagate relevance are always in fp32.
         compile: Compile the model, once, for the metrics and for methods that do not look inside it.
+        on_error: ``"raise"`` the error of an image that cannot be read, or ``"skip"`` it and record it.
         on_row: Called with each row when it is done.
+        on_table: Called with the table so far, when each row is done.
+        progress: Show how many questions were put to the models, how fast, and the time left.
         on_progress: Called with (maps made and measured, in all).
 
     Example:
@@ -96,7 +106,9 @@ def score_table(
     chosen = find_protocol(protocol)
     for metric in metrics:
         chosen.options(_metric_of(metric))  # what the protocol does not know is said before any work
-    opened = open_images(images)
+    given = [nets] if isinstance(nets, (Classifier, nn.Module)) else nets
+    classifiers = [as_classifier(net) for net in given]
+    opened, skipped = readable(open_images(images), on_error)
     explained = target_class or chosen.target_class
     if explained == "label" and None in opened.labels:
         raise OptionError(
@@ -110,11 +122,22 @@ def score_table(
         raise OptionError(f"There is more than one {twice}; write Entry(method, options, label) with different labels.")
     for entry in entries:
         entry.found.check(entry.options)
-    pairs = [(net, entry) for net in nets for entry in entries if entry.found.incompatibility(net) is None]
+    pairs = [(net, entry) for net in classifiers for entry in entries if entry.found.incompatibility(net) is None]
     if not pairs:
-        models = ", ".join(net.name for net in nets)
+        models = ", ".join(net.name for net in classifiers)
         raise OptionError(f"None of {', '.join(names)} fits {models}; suffice.list_methods() lists others.")
-    rows: list[TableRow] = []
+    wanted = list(dict.fromkeys(map(_metric_of, metrics)))
+    choices = {metric: chosen.options(metric) for metric in wanted}
+    for net, entry in pairs:
+        questions = entry.found.questions_of(net, entry.options), questions_of(net, wanted, choices)
+        for name, each in zip(_stages(net, entry), questions, strict=True):
+            plan(name, len(opened), each)
+    settings = {
+        "protocol": chosen.name, "metrics": choices, "target_class": explained, "seed": seed,
+        "methods": {entry.name: {"method": entry.found.name, "options": dict(entry.options)} for entry in entries},
+    }  # fmt: skip
+    about = {net.name: provenance(net, settings, precision=precision) for net in dict.fromkeys(n for n, _ in pairs)}
+    table = ScoreTable((), tuple(metrics), chosen.name, len(opened), tuple(skipped), about)
     runner: Runner | None = None
     for number, (net, entry) in enumerate(pairs):
         if runner is None or runner.net is not net:
@@ -126,11 +149,15 @@ def score_table(
 
         explaining = partial(attribute, net, method=entry.found, seed=seed, runner=runner, **entry.options)
         measuring = partial(measure, net, protocol=chosen, target_class="explained", seed=seed, runner=runner)
-        values, seconds = _blockwise(opened, metrics, explained == "label", explaining, measuring, report)
-        rows.append(TableRow(net.name, entry.name, values, seconds))
+        stages = _stages(net, entry)
+        found = _blockwise(opened, metrics, explained == "label", explaining, measuring, stages, report)
+        row = TableRow(net.name, entry.name, **found, names=opened.names, ids=opened.ids)
+        table = replace(table, rows=(*table.rows, row))
         if on_row is not None:
-            on_row(rows[-1])
-    return ScoreTable(tuple(rows), tuple(metrics), chosen.name, len(opened))
+            on_row(row)
+        if on_table is not None:
+            on_table(table)
+    return table
 
 
 def _entry(given: str | Method | Entry, options: Mapping[str, Mapping[str, Any]]) -> Entry:
@@ -146,23 +173,37 @@ def _blockwise(
     of_labels: bool,
     explaining: Callable[..., Attribution],
     measuring: Callable[..., Scores],
+    stages: tuple[str, str],
     report: Callable[[int], None],
-) -> tuple[dict[str, Tensor], float]:
-    """Values by column and seconds an image, block by block, so that memory does not grow with the number of images."""
+) -> dict[str, Any]:
+    """What is found about one row, block by block, so that memory does not grow with the number of images.
+
+    That is ``values`` by column, the ``targets`` explained, and ``seconds`` an image.
+    """
     values: dict[str, list[Tensor]] = {column: [] for column in columns}
     wanted = list(dict.fromkeys(map(_metric_of, columns)))
+    classes: list[Tensor] = []
     seconds = 0.0
     for start in range(0, len(images), BLOCK):
         some = images[start : start + BLOCK]
         targets = [label for label in some.labels if label is not None] if of_labels else None
         begun = time.perf_counter()
-        maps = explaining(images=some, targets=targets)
+        with stage(stages[0], len(some)):
+            maps = explaining(images=some, targets=targets)
+        classes.append(maps.targets)
         seconds += time.perf_counter() - begun
-        scores = measuring(images=some, maps=maps, metric=wanted)
+        with stage(stages[1], len(some)):
+            scores = measuring(images=some, maps=maps, metric=wanted)
         for column in columns:
             values[column].append(scores[column].values.cpu())
         report(start + len(some))
-    return {column: torch.cat(parts) for column, parts in values.items()}, seconds / len(images)
+    joined = {column: torch.cat(parts) for column, parts in values.items()}
+    return {"values": joined, "targets": torch.cat(classes), "seconds": seconds / len(images)}
+
+
+def _stages(net: Classifier, entry: Entry) -> tuple[str, str]:
+    """What a report of the progress calls the making of maps, and the measuring."""
+    return f"{entry.name} on {net.name}", f"metrics of {entry.name} on {net.name}"
 
 
 def _metric_of(column: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +17,7 @@ from suffice.errors import OptionError
 from suffice.metrics.outcome import Outcome
 from suffice.metrics.scores import Scores, higher_is_better, with_arrow
 from suffice.metrics.tables import markdown_table, write_tables
+from suffice.vision.stream import Skip
 
 LATEX = {"_": "\\_", "%": "\\%", "±": "$\\pm$", "↑": "$\\uparrow$", "↓": "$\\downarrow$"}
 
@@ -31,6 +32,9 @@ class TableRow:
         values: By metric, one value an image, [N]; NaN where the metric leaves an image out.
         seconds: For one image, making its map; NaN where that is not known.
         facts: What else is known about the row, such as the number of masks, by name of a column.
+        names: Name of each image, where known.
+        ids: Identity of each image, where known.
+        targets: The class explained in each image, [N], where known.
     """
 
     model: str
@@ -38,6 +42,9 @@ class TableRow:
     values: dict[str, Tensor]
     seconds: float
     facts: Mapping[str, float] = field(default_factory=dict)
+    names: Sequence[str] = ()
+    ids: Sequence[str] = ()
+    targets: Tensor | None = None
 
     def __getitem__(self, metric: str) -> Outcome:
         """Values of one metric, with their ``mean`` and ``standard_error``."""
@@ -64,12 +71,17 @@ class ScoreTable:
         metrics: Names of the columns: metrics, or parts of them such as ``"insertion/gray"``.
         protocol: By which they were measured.
         images: How many images.
+        skipped: Images that could not be read.
+        about: All that has to be known to make the same table again, by name of the model; see
+            :func:`suffice.vision.provenance.provenance`.
     """
 
     rows: tuple[TableRow, ...]
     metrics: tuple[str, ...]
     protocol: str
     images: int
+    skipped: tuple[Skip, ...] = ()
+    about: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, scores: Iterable[Scores] | Mapping[str, Scores], metrics: Sequence[str] | None = None) -> ScoreTable:
@@ -106,10 +118,14 @@ class ScoreTable:
             raise OptionError(f"There is more than one {twice}; give a dict of scores by the name that each has.")
         _check_alike(given, columns)
         rows = [
-            TableRow(model, method, {column: one[column].values.cpu() for column in columns}, float("nan"))
+            TableRow(
+                model, method, {column: one[column].values.cpu() for column in columns}, float("nan"),
+                names=one.names, ids=one.ids, targets=one.targets,
+            )
             for one, (model, method) in zip(given, lines, strict=True)
-        ]
-        return cls(tuple(rows), columns, about[0]["protocol"], len(given[0]))
+        ]  # fmt: skip
+        made = {choices["model"]: one.about for one, choices in zip(given, about, strict=True)}
+        return cls(tuple(rows), columns, about[0]["protocol"], len(given[0]), tuple(given[0].skipped), made)
 
     def standing(self, model: str, metric: str) -> Standing:
         """Who is best, who is second, and whether the difference could be chance."""
@@ -195,8 +211,11 @@ class ScoreTable:
         begin = f"\\begin{{tabular}}{{ll{'r' * (len(self.headings) - 2)}}}"
         return "\n".join([begin, "\\toprule", head, "\\midrule", *rows, "\\bottomrule", "\\end{tabular}", ""])
 
-    def write(self, folder: str | Path) -> None:
-        """Write the table as Markdown, LaTeX and CSV, and the value of every image as Parquet."""
+    def write(self, folder: str | Path) -> list[Path]:
+        """Write the table as Markdown, LaTeX, CSV and JSON, and the value of every image as Parquet; the files.
+
+        The last two say how they were made: JSON under ``models``, Parquet in its schema, under ``suffice``.
+        """
         summary, long = list[dict[str, Any]](), list[dict[str, Any]]()
         for row in self.rows:
             own = {"model": row.model, "method": row.method}
@@ -206,9 +225,18 @@ class ScoreTable:
             facts = {fact: row.facts.get(fact, "") for fact in self.facts}
             summary.append({**line, **facts, "seconds_per_image": row.seconds})
             values = {metric: row.values[metric].tolist() for metric in self.metrics}
+            targets = [None] * self.images if row.targets is None else row.targets.tolist()
             for image in range(self.images):
-                long.append({**own, "image": image, **{metric: values[metric][image] for metric in self.metrics}})
-        write_tables(folder, "scores", {"md": self.to_markdown(), "tex": self.to_latex()}, summary, long)
+                which = {
+                    "image": row.names[image] if row.names else None,
+                    "image_id": row.ids[image] if row.ids else None,
+                    "index": image,
+                    "target": targets[image],
+                }
+                long.append({**own, **which, **{metric: values[metric][image] for metric in self.metrics}})
+        about = {"models": self.about, "skipped": [asdict(skip) for skip in self.skipped]}
+        texts = {"md": self.to_markdown(), "tex": self.to_latex()}
+        return write_tables(folder, "scores", texts, summary, long, about)
 
 
 def _check_alike(scores: Sequence[Scores], columns: Sequence[str]) -> None:

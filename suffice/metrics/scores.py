@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from html import escape
@@ -12,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor
 
 from suffice.draw import show
+from suffice.draw.files import is_picture, save_picture
 from suffice.errors import OptionError
 from suffice.metrics.metric import all_metrics, find_metric
 from suffice.metrics.outcome import By, Curves, Outcome
 from suffice.results import Rows, load_tensors, save_tensors, selected, text_column, to_pandas
+from suffice.vision.provenance import as_json, with_about
 from suffice.vision.stream import Skip
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ class Scores:
         names: Name of each image.
         ids: Identity of each image.
         skipped: Images that could not be read.
+        about: All that has to be known to measure the same again: hash of the weights, preprocessing, settings,
+            precision, versions; see :func:`suffice.vision.provenance.provenance`.
     """
 
     outcomes: Mapping[str, Outcome]
@@ -45,6 +48,7 @@ class Scores:
     names: Sequence[str] = ()
     ids: Sequence[str] = ()
     skipped: Sequence[Skip] = field(default=(), repr=False)
+    about: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return len(next(iter(self.outcomes.values())))
@@ -154,22 +158,42 @@ class Scores:
             protocols={name: {**protocol, "normalize": by} for name, protocol in self.protocols.items()},
         )
 
-    def show(self) -> None:
-        """Show the mean curves with their standard errors, or else the numbers."""
+    def show(self, *, ax: Any = None) -> None:
+        """Show the mean curves with their standard errors, or else the numbers; on ``ax``, axes of matplotlib."""
+        from suffice.metrics.curve_figure import draw_on_axes
+
+        drawn = self._drawn()
+        if ax is not None:
+            draw_on_axes(drawn, ax, **self._axis_words(drawn))
+        elif drawn:
+            show(self.to_svg())
+        else:
+            show(self._repr_html_(), "html")
+
+    def to_svg(self) -> str:
+        """Draw the mean curves with their standard errors, as a standalone SVG; an error where there are none."""
         from suffice.metrics.curve_figure import curve_figure
 
+        drawn = self._drawn()
+        if not drawn:
+            raise OptionError(f"{', '.join(self.metrics)} has no curves to draw.")
+        return curve_figure(drawn, **self._axis_words(drawn))
+
+    def _drawn(self) -> dict[str, Outcome]:
+        """What has curves; a difference of curves is shown as these two."""
         drawn: dict[str, Outcome] = {}
-        for name, outcome in self.outcomes.items():  # a difference of curves is shown as these two
+        for name, outcome in self.outcomes.items():
             parts = {f"{name}/{part}": inner for part, inner in outcome.parts.items()}
             drawn |= parts if outcome.curves is None else {name: outcome}
-        if not drawn:
-            show(self._repr_html_(), "html")
-            return
+        return drawn
+
+    def _axis_words(self, drawn: Mapping[str, Outcome]) -> dict[str, str]:
+        """What positions and heights of curves are."""
         choices = [self.protocols[self._metric_of(name)] for name in drawn]
         across = "information" if all("shares" in one for one in choices) else "pixels or cells that were moved"
         kinds = sorted({f"{one.get('value', 'score')} of the class" for one in choices}, reverse=True)
         normalized = ", normalized" if any(one["normalize"] for one in choices) else ""
-        show(curve_figure(drawn, across=f"share of the {across}", up=" or ".join(kinds) + normalized))
+        return {"across": f"share of the {across}", "up": " or ".join(kinds) + normalized}
 
     def to_arrow(self) -> pyarrow.Table:
         """One row an image: ``image``, ``image_id``, ``index``, ``target``, one column a metric and a part of one."""
@@ -182,15 +206,19 @@ class Scores:
             "target": pa.array([None] * len(self) if self.targets is None else self.targets.tolist(), pa.int64()),
         }
         columns |= {name: pa.array(o.values.double().cpu().numpy()) for name, o in self._all_outcomes().items()}
-        protocols = json.dumps(self.protocols, ensure_ascii=False, default=repr)
-        return pa.table(columns).replace_schema_metadata({"protocols": protocols})
+        return with_about(pa.table(columns), self.about, protocols=as_json(self.protocols))
 
     def to_pandas(self) -> Any:
         """The table of :meth:`to_arrow` as a data frame; needs pandas."""
         return to_pandas(self.to_arrow())
 
     def save(self, path: str | Path) -> Path:
-        """Write everything to one safetensors file; what is not a tensor is JSON in its metadata."""
+        """Write everything to one safetensors file; what is not a tensor is JSON in its metadata.
+
+        With the ending ``.svg``, ``.png`` or ``.pdf``, write the picture of :meth:`to_svg` instead.
+        """
+        if is_picture(path):
+            return save_picture(self.to_svg(), path)
         tensors = {} if self.targets is None else {"targets": self.targets}
         shapes = {}
         for name, outcome in self._all_outcomes().items():
@@ -206,6 +234,7 @@ class Scores:
             "ids": list(self.ids),
             "skipped": [asdict(skip) for skip in self.skipped],
             "outcomes": shapes,
+            "about": self.about,
         }
         return save_tensors(path, tensors, about)
 

@@ -18,7 +18,7 @@ from suffice.metrics.api import measure
 from suffice.metrics.metric import find_metric
 from suffice.metrics.outcome import Outcome
 from suffice.metrics.protocols import Protocol, find_protocol
-from suffice.vision import Classifier
+from suffice.vision import Model, as_classifier
 from suffice.vision.classifier import Targets
 
 try:
@@ -64,7 +64,7 @@ class MapMetric(Metric):
     def __init__(
         self,
         metric: str | Sequence[str],
-        net: Classifier,
+        net: Model,
         protocol: str | Protocol = "default",
         *,
         standard_error: bool = False,
@@ -74,7 +74,7 @@ class MapMetric(Metric):
         super().__init__(**options)
         self.names = (metric,) if isinstance(metric, str) else tuple(metric)
         self.single = isinstance(metric, str)
-        self.net, self.standard_error = net, standard_error
+        self.net, self.standard_error = as_classifier(net), standard_error
         self.protocol = find_protocol(protocol)
         self.metric_options = dict(metric_options or {})
         if self.metric_options.get("normalize") == "set":

@@ -20,7 +20,8 @@ from suffice.perturb.masks import Cells, FloatMasks, Masks, RegionMasks, fill_ce
 from suffice.perturb.memory import Memory, distinct
 from suffice.perturb.regions import Grid
 from suffice.perturb.runner import Counters, Precision, Runner
-from suffice.vision.classifier import Classifier, Targets
+from suffice.vision.classifier import Targets
+from suffice.vision.wrap import Model, as_classifier
 
 Questions = Union[Tensor, Masks]
 
@@ -79,7 +80,7 @@ class Probe:
 
     def __init__(
         self,
-        net: Classifier,
+        net: Model,
         images: Any,
         targets: Targets = None,
         *,
@@ -97,7 +98,8 @@ class Probe:
         whole: Tensor | None = None,
     ) -> None:
         check_options({"cells": cells, "output": output}, Probe.__init__)
-        self.net, self.output, self.cells = net, output, cells
+        net = self.net = as_classifier(net)
+        self.output, self.cells = output, cells
         self.grid = grid if isinstance(grid, Grid) else Grid(grid)
         self.runner = Runner.of(net, runner, batch_size=batch_size, precision=precision, compile=compile)
         self.device = self.runner.device

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from suffice.errors import OptionError
 from suffice.options import Count, check_options
 from suffice.plugins import did_you_mean
+from suffice.progress import counted, reports
 from suffice.vision.anatomy.preserve import evaluating
 from suffice.vision.batching import BatchLoop
 from suffice.vision.families import default_family
@@ -23,6 +24,7 @@ from suffice.vision.images import open_images
 from suffice.vision.images.arrays import pixels_of_tensor
 from suffice.vision.outputs import Predictions, class_scores
 from suffice.vision.stream import OnError, stream
+from suffice.vision.trial import GrayInput, check_channels, check_labels
 
 if TYPE_CHECKING:
     from suffice.vision.anatomy import Anatomy
@@ -59,9 +61,11 @@ class Classifier:
 
     Args:
         module: Any module that returns class scores as a tensor, or in a tuple, dict or ``ModelOutput``. It is used
-            in evaluation mode and left in the mode it was in.
+            in evaluation mode and left in the mode it was in. A module of timm brings its preprocessing and labels
+            along, in its ``pretrained_cfg``; what is given here goes before it.
         size: Input height and width, or one number for both.
-        mean: Mean of each channel, in [0, 1].
+        mean: Mean of each channel, in [0, 1]. One number, and one as ``std``, for a module that takes gray images: it
+            gets the gray of color images, while masks and gradients stay in color.
         std: Standard deviation of each channel.
         preprocess: A callable from PIL image to tensor, instead of ``size``, ``mean`` and ``std``; such as
             ``weights.transforms()`` of torchvision, timm's ``create_transform(...)``, or your own.
@@ -75,7 +79,8 @@ class Classifier:
         device: Move the module there; default: leave it where it is.
 
     Raises:
-        OptionError: The preprocessing is not known; it is never guessed.
+        OptionError: The preprocessing is not known (it is never guessed), the module takes images of other channels, or
+            there are more or fewer labels than classes.
 
     Example:
         >>> module = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(3, 2))
@@ -85,6 +90,9 @@ class Classifier:
         >>> net.predict(torch.rand(4, 3, 32, 32)).targets.shape
         torch.Size([4])
     """
+
+    checkpoint: str | None = None
+    """Name of the file that the weights came from, where :func:`suffice.load` read one."""
 
     def __init__(
         self,
@@ -113,16 +121,27 @@ class Classifier:
         elif geometry is None and pair is not None:
             geometry = Geometry(pair)
         if geometry is None or mean is None or std is None:
+            from suffice.vision.libraries import timm_knowledge
+
+            known = timm_knowledge(module)
+            geometry, mean, std = geometry or known.get("geometry"), mean or known.get("mean"), std or known.get("std")
+            labels, synsets = (labels, synsets) if labels else (known.get("labels"), known.get("synsets"))
+            name, family = name or known.get("name"), family or known.get("family")
+        if geometry is None or mean is None or std is None:
             lacking = [n for n, v in (("size", geometry), ("mean", mean), ("std", std)) if v is None]
             raise OptionError(
                 f"The preprocessing of {name or type(module).__name__} is not known: {', '.join(lacking)} missing. "
-                "Write size=, mean= and std=, or preprocess= with the callable that the model was trained with."
+                "Write size=, mean= and std=, or preprocess= with the callable that the model was trained with, such "
+                "as weights.transforms() of torchvision."
             )
         if resize is not None:
             if not isinstance(geometry, Geometry):
                 raise OptionError("resize= needs a known geometry; a preprocess= callable already resizes its own way.")
             geometry = geometry.with_rule(resize)
 
+        if len(mean) == len(std) == 1:
+            module = module if isinstance(module, GrayInput) else GrayInput(module)
+            mean, std = [*mean] * 3, [*std] * 3
         self.module = module if device is None else module.to(device)
         self.geometry = geometry
         self.mean, self.std = _channels(mean, "mean"), _channels(std, "std")
@@ -131,6 +150,9 @@ class Classifier:
         self.name = name or type(module).__name__
         self.family = family or default_family(self.name) or "other"
         self.score = score
+        check_channels(self.module, self.name, self._trial)
+        if self.labels is not None:
+            check_labels(self.module, self.name, len(self.labels), self._trial)
 
     @property
     def size(self) -> tuple[int, int]:
@@ -195,6 +217,7 @@ class Classifier:
             return pixels_of_tensor(images).to(self.device)
         return torch.cat([batch.pixels for batch in stream(open_images(images), self.geometry)]).to(self.device)
 
+    @reports("Predicting")
     @torch.no_grad()
     def predict(
         self,
@@ -202,6 +225,7 @@ class Classifier:
         *,
         batch_size: Count = 64,
         on_error: OnError = "raise",
+        progress: bool = False,
         on_progress: Callable[[int, int], None] | None = None,
     ) -> Predictions:
         """Predict the class of each image that can be read.
@@ -211,6 +235,7 @@ class Classifier:
             batch_size: Images per forward; halved, with one warning, when memory runs out.
             on_error: ``"raise"`` the error of an image that cannot be read, or ``"skip"`` it and record it in
                 ``.skipped``.
+            progress: Show how far it is, with the time left.
             on_progress: Called with (images done, images in all) after each batch.
         """
         opened = open_images(images)
@@ -218,7 +243,7 @@ class Classifier:
         loop = BatchLoop(batch_size, self.device)
         index: list[Tensor] = []
         scores: list[Tensor] = []
-        for batch in batches:
+        for batch in counted(batches, "predictions", len(opened), each=1):
             index.append(batch.index)
             scores.extend(loop.run(len(batch.pixels), functools.partial(self._forward, batch.pixels)))
             if on_progress is not None:
@@ -226,6 +251,12 @@ class Classifier:
         rows = torch.cat(index) if index else torch.zeros(0, dtype=torch.long)
         table = torch.cat(scores) if scores else torch.zeros(0, len(self.labels or ()))
         return Predictions(table, rows, [opened[i].name for i in rows.tolist()], self.labels, batches.skipped)
+
+    @torch.no_grad()
+    def _trial(self) -> Tensor:
+        """What the module says of a gray image, [1, classes]."""
+        with self.evaluating():
+            return self.logits(self.normalize(torch.full((1, 3, *self.size), 0.5, device=self.device)))
 
     def _forward(self, pixels: Tensor, rows: slice) -> Tensor:
         return self(pixels[rows].to(self.device)).cpu()
@@ -275,7 +306,9 @@ class Classifier:
         kept = ["module", "mean", "std", "labels", "synsets", "name", "family", "score"]
         if "size" not in changes and "preprocess" not in changes:
             kept.append("geometry")
-        return Classifier(**{**{name: getattr(self, name) for name in kept}, **changes})
+        made = Classifier(**{**{name: getattr(self, name) for name in kept}, **changes})
+        made.checkpoint = self.checkpoint
+        return made
 
     def with_module(self, module: nn.Module) -> Classifier:
         """The same classifier of another module, such as one with other weights."""
@@ -289,5 +322,8 @@ class Classifier:
 def _channels(values: Sequence[float], what: str) -> tuple[float, ...]:
     numbers = tuple(float(v) for v in values)
     if len(numbers) != 3:
-        raise OptionError(f"{what}= has {len(numbers)} numbers; expected 3, one for each of red, green and blue.")
+        raise OptionError(
+            f"{what}= has {len(numbers)} numbers; expected 3, one for each of red, green and blue, or one in both "
+            "mean= and std= for a model of gray images."
+        )
     return numbers

@@ -15,7 +15,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from suffice.errors import ImageError, OptionError
+from suffice.errors import ImageError, OptionError, UnreadableImage
 from suffice.options import Count, check_options
 from suffice.vision.images.picture import Images, Picture
 
@@ -101,6 +101,20 @@ class PixelStream:
         if pixels.shape != shape:
             seen = f"{list(pixels.shape)} of {name}, but {list(shape)} of the first image"
             raise OptionError(f"Geometry made {seen}; a batch needs one size.")
+
+
+def readable(images: Images, on_error: OnError = "skip") -> tuple[Images, list[Skip]]:
+    """The images that can be read, and the others; for work that goes over them more than once.
+
+    With ``on_error="raise"`` nothing is looked at: the first that cannot be read is an error where it is used.
+    """
+    if on_error == "raise":
+        return images, []
+    looked = stream(images, lambda _: torch.zeros(3, 1, 1), batch_size=256, on_error="skip")
+    good = [index for batch in looked for index in batch.index.tolist()]
+    if not good:
+        raise UnreadableImage(f"None of the images could be read. {looked.skipped[0].reason}")
+    return (images[good] if looked.skipped else images), looked.skipped
 
 
 def stream(

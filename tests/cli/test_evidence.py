@@ -81,16 +81,16 @@ def test_a_summary_says_which_counts_are_lower_bounds():
 @pytest.fixture
 def seen(monkeypatch):
     """Settings that searches were started with."""
-    import suffice.evidence
+    import suffice.evidence.files.run as keeping
 
     settings = []
-    original = suffice.evidence.EvidenceStream
+    original = keeping.EvidenceStream
 
     def watched(net, images, targets, chosen, *args, **options):
         settings.append(chosen)
         return original(net, images[:0], targets, chosen, *args, **options)
 
-    monkeypatch.setattr(suffice.evidence, "EvidenceStream", watched)
+    monkeypatch.setattr(keeping, "EvidenceStream", watched)
     return settings
 
 

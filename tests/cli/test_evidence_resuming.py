@@ -26,17 +26,17 @@ SEARCH = (
 # The command itself, but the search never comes to its third image, and what is finished is written at once.
 HANGING = """
 import itertools, signal, sys, time
-import suffice.evidence, suffice.evidence.files.writer
+import suffice.evidence.files.run, suffice.evidence.files.writer
 from suffice.cli.app import main
 
-class Hanging(suffice.evidence.EvidenceStream):
+class Hanging(suffice.evidence.files.run.EvidenceStream):
     def __iter__(self):
         yield from itertools.islice(super().__iter__(), 2)
         time.sleep(600)
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # which shells switch off for what runs in the background
 suffice.evidence.files.writer.SECONDS = 0.0
-suffice.evidence.EvidenceStream = Hanging
+suffice.evidence.files.run.EvidenceStream = Hanging
 main()
 """
 
@@ -101,7 +101,7 @@ def test_the_same_again_searches_nothing_and_another_search_is_refused(tmp_path)
     assert len(list((out / "figures").glob("*/graph.svg"))) == 2
     refused = run(*few, "--threshold", "0.8", code=2).stderr
     assert "threshold is 0.8, was 0.9" in refused
-    assert "--overwrite" in refused
+    assert "overwrite" in refused
     assert "weights is" in run(*few, "--random-weights", code=2).stderr
     assert "precision is bf16, was fp32" in run(*few, "--precision", "bf16", code=2).stderr
     assert "target is 1, was predicted" in run(*few, "--target", "1", code=2).stderr

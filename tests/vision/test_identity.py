@@ -1,10 +1,13 @@
+import copy
 import hashlib
 
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
+from suffice.vision import identity
 from suffice.vision.identity import content_hash, image_seed, weights_hash
 
 parts = st.lists(st.binary(max_size=6), max_size=4)
@@ -72,3 +75,24 @@ def test_weights_do_not_depend_on_how_they_lie_in_memory():
     with torch.no_grad():
         module.weight[0, 0, 0, 0] += 1
     assert weights_hash(module) != before
+
+
+def test_changed_weights_are_seen_however_they_were_changed():
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8)).to(memory_format=torch.channels_last)
+    seen = [weights_hash(module)]
+    module[0].weight.data.mul_(0.5)  # which no version counts
+    seen.append(weights_hash(module))
+    module[1].running_mean.data = torch.ones(8)
+    seen.append(weights_hash(module))
+    module.load_state_dict(nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8)).state_dict())
+    seen.append(weights_hash(module))
+    assert len(set(seen)) == 4
+    assert weights_hash(copy.deepcopy(module)) == seen[-1]
+
+
+def test_weights_are_hashed_once_as_long_as_they_stay(monkeypatch):
+    module = nn.Linear(4, 2)
+    first = weights_hash(module)
+    monkeypatch.setattr(identity, "_tensor_hash", lambda *_: pytest.fail("hashed again"))
+    assert weights_hash(module) == first

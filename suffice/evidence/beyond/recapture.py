@@ -17,7 +17,7 @@ from suffice.evidence.api import find_evidence
 from suffice.evidence.result import Evidence
 from suffice.evidence.settings import Settings, preset
 from suffice.results import to_pandas
-from suffice.vision import Classifier
+from suffice.vision import Model
 from suffice.vision.classifier import Targets
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ class Completeness(Sequence[Recapture]):
 
 
 def completeness(
-    net: Classifier,
+    net: Model,
     images: Any,
     targets: Targets = None,
     *,

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from suffice.errors import ImageError, OptionError
-from suffice.evidence.files.provenance import differences
 from suffice.evidence.files.storage import (
     BLOCK,
     FILE,
@@ -30,6 +29,7 @@ from suffice.evidence.files.table import WORDS, evidence_of_table, table_schema
 from suffice.perturb import Counters
 from suffice.vision import Images
 from suffice.vision.images import Picture
+from suffice.vision.provenance import differences
 from suffice.vision.stream import Skip
 
 if TYPE_CHECKING:
@@ -52,8 +52,9 @@ class EvidenceFolder:
 
     Args:
         path: The folder; made where it is not there.
-        about: The provenance of the search; see :func:`suffice.evidence.files.provenance.provenance`.
+        about: The provenance of the search; see :func:`suffice.evidence.files.provenance.search_provenance`.
         images: The images of the search.
+        targets: The class asked about in each of them; None where ``about`` says it.
         regions: Whether rows have the regions below the MSEs.
         overwrite: Remove earlier evidence from the folder first.
 
@@ -69,11 +70,13 @@ class EvidenceFolder:
         path: str | Path,
         about: Mapping[str, Any],
         images: Images,
+        targets: Sequence[int] | None = None,
         *,
         regions: bool = True,
         overwrite: bool = False,
     ) -> None:
         self.path, self.about, self.images, self.regions = Path(path), dict(about), images, regions
+        self._targets = targets
         self._parts = self.path / PARTS
         self._counters = Counters()
         if overwrite:
@@ -142,18 +145,20 @@ class EvidenceFolder:
         """Which images of the search are in some files, by their content, and where."""
         import pyarrow.parquet as pq
 
-        stored: dict[str | None, list[_Row]] = {}
+        stored: dict[str | None, list[tuple[_Row, int]]] = {}
         for file in files:
             with pq.ParquetFile(file) as opened:
                 for group in range(opened.num_row_groups):
-                    ids = opened.read_row_group(group, ["image_id"])["image_id"].to_pylist()
-                    for row, image_id in enumerate(ids):
-                        stored.setdefault(image_id, []).append(_Row(file, group, row))
+                    some = opened.read_row_group(group, ["image_id", "target"]).to_pylist()
+                    for row, of in enumerate(some):
+                        stored.setdefault(of["image_id"], []).append((_Row(file, group, row), of["target"]))
         found = {}
         for position, picture in enumerate(self.images):
             image_id = _id(picture)
             if image_id is not None and stored.get(image_id):
-                found[position] = stored[image_id].pop(0)  # the same content may be there twice, under two names
+                found[position], target = stored[image_id].pop(0)  # the same content may be there under two names
+                if self._targets is not None and self._targets[position] != target:
+                    raise self._refused(f"is about other classes: of {picture.name}, class {target}")
         left = sum(map(len, stored.values()))
         if left:
             raise self._refused(f"is of {left} other image{'' if left == 1 else 's'}, too")
@@ -161,7 +166,7 @@ class EvidenceFolder:
 
     def _refused(self, why: str) -> OptionError:
         return OptionError(
-            f"The evidence in {self.path} {why}. Write to another folder, or remove what is there (--overwrite)."
+            f"The evidence in {self.path} {why}. Write to another folder, or remove what is there: overwrite=True."
         )
 
     def _take_up(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import torch
 from torch import Tensor
@@ -15,18 +15,22 @@ from suffice.metrics.sanity.randomize import How, Randomizer
 from suffice.metrics.sanity.report import SanityReport, SanityRow
 from suffice.metrics.sanity.similarity import SIMILARITIES, constant
 from suffice.options import Count, check_options
-from suffice.vision import Classifier, Images, open_images
+from suffice.progress import plan, reports
+from suffice.vision import Classifier, Images, Model, as_classifier, open_images
 from suffice.vision.classifier import Targets, targets_of
+from suffice.vision.provenance import provenance
+from suffice.vision.stream import OnError, readable
 
 # So many images are explained at every step before their maps are let go of.
 BLOCK = 256
 TRAINED = "trained"
 
-Methods = str | Method | Sequence[str | Method]
+Methods: TypeAlias = str | Method | Sequence[str | Method]
 
 
+@reports("Explaining")
 def sanity_check(
-    net: Classifier,
+    net: Model,
     images: Any,
     methods: Methods,
     *,
@@ -37,6 +41,8 @@ def sanity_check(
     options: Mapping[str, Mapping[str, Any]] | None = None,
     seed: int = 0,
     batch_size: int | Literal["auto"] = "auto",
+    on_error: OnError = "raise",
+    progress: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> SanityReport:
     """Randomize the weights of a model layer by layer, and see whether its maps change (Adebayo et al. 2018).
@@ -57,6 +63,8 @@ def sanity_check(
         options: Of methods, by name.
         seed: Seed of the random weights and of everything random in methods.
         batch_size: Inputs per forward.
+        on_error: ``"raise"`` the error of an image that cannot be read, or ``"skip"`` it and record it.
+        progress: Show how many questions were put to the models, how fast, and the time left.
         on_progress: Called with (maps made, maps in all).
 
     Returns:
@@ -80,6 +88,7 @@ def sanity_check(
     if check == "data":
         raise OptionError("check='data' compares two models; write data_randomization(net, permuted, images, methods).")
     check_options({"check": check, "how": how, "draws": draws}, sanity_check)
+    net = as_classifier(net)
     first = Randomizer(net.module, how, seed)
     layers = first.layers[::-1]
 
@@ -92,12 +101,13 @@ def sanity_check(
 
     steps = (TRAINED, *(layer.name for layer in layers))
     report = partial(SanityReport, check=check, how=how, steps=steps, draws=draws, seed=seed)
-    return _compare(report, versions, net, images, methods, targets, options or {}, batch_size, on_progress)
+    return _compare(report, versions, net, images, methods, targets, options or {}, batch_size, on_error, on_progress)
 
 
+@reports("Explaining")
 def data_randomization(
-    net: Classifier,
-    permuted: Classifier,
+    net: Model,
+    permuted: Model,
     images: Any,
     methods: Methods,
     *,
@@ -105,6 +115,8 @@ def data_randomization(
     options: Mapping[str, Mapping[str, Any]] | None = None,
     seed: int = 0,
     batch_size: int | Literal["auto"] = "auto",
+    on_error: OnError = "raise",
+    progress: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> SanityReport:
     """Compare maps of a model with those of one that was trained on permuted labels (Adebayo et al. 2018).
@@ -115,14 +127,17 @@ def data_randomization(
     Arguments are those of :func:`sanity_check`, and ``permuted``, the same network trained on permuted labels. The
     images are ones that neither was trained on; the classes are, for None, what ``net`` predicts.
     """
+    trained, other = as_classifier(net), as_classifier(permuted)
 
     def versions(draw: int) -> Iterator[Classifier]:
-        yield net
-        yield permuted
+        yield trained
+        yield other
 
     steps = (TRAINED, "permuted labels")
     report = partial(SanityReport, check="data", how="trained", steps=steps, draws=1, seed=seed)
-    return _compare(report, versions, net, images, methods, targets, options or {}, batch_size, on_progress)
+    return _compare(
+        report, versions, trained, images, methods, targets, options or {}, batch_size, on_error, on_progress
+    )
 
 
 def _compare(
@@ -134,15 +149,21 @@ def _compare(
     targets: Targets,
     options: Mapping[str, Mapping[str, Any]],
     batch_size: int | Literal["auto"],
+    on_error: OnError,
     on_progress: Callable[[int, int], None] | None,
 ) -> SanityReport:
     """Compare the maps of a model with those of its versions in each draw, block by block of the images."""
     steps, draws, seed = (report.keywords[name] for name in ("steps", "draws", "seed"))
-    opened = open_images(images.detach() if isinstance(images, Tensor) else images)
+    given = open_images(images.detach() if isinstance(images, Tensor) else images)
     chosen = _fitting(methods, net)
-    targets_of(targets, (), len(opened))  # a wrong number of them is said at once
+    targets_of(targets, (), len(given))  # a wrong number of them is said at once
+    opened, skipped = readable(given, on_error)
+    unread = {skip.index for skip in skipped}
+    classes = targets_of(targets, [index for index in range(len(given)) if index not in unread], len(given))
     total = len(chosen) * len(opened) * (1 + draws * len(steps))
     done = 0
+    for method in chosen:
+        plan(method.name, total // len(chosen), method.questions_of(net, options.get(method.name, {})))
 
     def explained(version: Classifier, some: Images, method: Method, classes: Targets) -> Attribution:
         nonlocal done
@@ -157,7 +178,7 @@ def _compare(
     decided: list[Tensor] = []
     for start in range(0, len(opened), BLOCK):
         some = opened[start : start + BLOCK]
-        wanted = targets_of(targets, range(start, start + len(some)), len(opened))
+        wanted = targets_of(classes, range(start, start + len(some)), len(opened))
         for method, own in gathered:
             before = explained(net, some, method, wanted)
             own.begin(before.maps)
@@ -167,12 +188,20 @@ def _compare(
             for step, version in enumerate(versions(draw)):
                 for method, own in gathered:
                     own.add(draw, step, explained(version, some, method, decided[-1]).maps)
+    settings = {
+        "check": report.keywords["check"], "how": report.keywords["how"], "draws": draws, "seed": seed,
+        "methods": {method.name: {**method.options, **options.get(method.name, {})} for method in chosen},
+    }  # fmt: skip
     return report(
         rows=tuple(own.row(method.name) for method, own in gathered),
         model=net.name,
         images=len(opened),
         targets=torch.cat(decided),
         pixels=net.prepare(opened[:1])[0].cpu(),
+        names=opened.names,
+        ids=opened.ids,
+        skipped=tuple(skipped),
+        about=provenance(net, settings, targets),
     )
 
 

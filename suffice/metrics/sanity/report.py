@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,8 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from suffice.draw.files import Format
 from suffice.metrics.sanity.similarity import SIMILARITIES
 from suffice.metrics.tables import markdown_table, write_tables
+from suffice.vision.stream import Skip
 
 Check = Literal["cascading", "independent", "data"]
 
@@ -94,6 +96,10 @@ class SanityReport:
         seed: Seed of everything random.
         targets: The class explained in each image, at every step, [N].
         pixels: The first image as the model saw it, [3, H, W] in [0, 1].
+        names: Name of each image.
+        ids: Identity of each image.
+        skipped: Images that could not be read.
+        about: All that has to be known to find the same again; see :func:`suffice.vision.provenance.provenance`.
     """
 
     check: Check
@@ -106,6 +112,10 @@ class SanityReport:
     seed: int
     targets: Tensor
     pixels: Tensor
+    names: Sequence[str] = ()
+    ids: Sequence[str] = ()
+    skipped: Sequence[Skip] = ()
+    about: Mapping[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         verdicts = "; ".join(f"{row.method} {self.verdict(row.method)}" for row in self.rows)
@@ -186,11 +196,22 @@ class SanityReport:
             others = {s: _plain(values.mean()) for s, values in row.others.items()}
             rows.append({**own, **similar, "other_images": others, "constant": _plain(row.constant)})
         same = {name: getattr(self, name) for name in ("check", "how", "model", "images", "draws", "seed")}
-        return {**same, "steps": list(self.steps), "rows": rows, "notes": self.notes()}
+        return {**same, "steps": list(self.steps), "rows": rows, "notes": self.notes(), **self._origin}
+
+    @property
+    def _origin(self) -> dict[str, Any]:
+        """What files say about how they were made, and on which images not."""
+        return {"about": self.about, "skipped": [asdict(skip) for skip in self.skipped]}
 
     def write(self, folder: str | Path) -> Sequence[Path]:
-        """Write the table as Markdown, means and errors of every step as CSV, values of every image as Parquet."""
+        """Write the table as Markdown, means and errors of every step as CSV and JSON, of every image as Parquet."""
         summary, long = list[dict[str, Any]](), list[dict[str, Any]]()
+        unknown: list[str | None] = [None] * self.images
+        names, ids = ([*given] or unknown for given in (self.names, self.ids))
+        which = [
+            {"image": name, "image_id": image_id, "index": index, "target": target}
+            for index, (name, image_id, target) in enumerate(zip(names, ids, self.targets.tolist(), strict=True))
+        ]
         for row in self.rows:
             own = {"model": self.model, "check": self.check, "how": self.how, "method": row.method}
             numbers = dict[str, list[float]]()
@@ -201,18 +222,18 @@ class SanityReport:
                 summary.append({**own, "step": step, "layer": layer, "images": self.images, **means})
             single = [row.values[s].flatten().tolist() for s in SIMILARITIES]
             for (draw, step, image), *values in zip(np.ndindex(*row.values["spearman"].shape), *single, strict=True):
-                place = {"method": row.method, "draw": draw, "step": step, "layer": self.steps[step], "image": image}
+                place = {"method": row.method, "draw": draw, "step": step, "layer": self.steps[step], **which[image]}
                 long.append({**place, **dict(zip(SIMILARITIES, values, strict=True))})
-        return write_tables(folder, "sanity", {"md": self.to_markdown()}, summary, long)
+        return write_tables(folder, "sanity", {"md": self.to_markdown()}, summary, long, self._origin)
 
-    def draw(self, folder: str | Path) -> Sequence[Path]:
-        """Draw the similarities, and the maps of the first image step by step, as PNG; needs matplotlib."""
+    def draw(self, folder: str | Path, format: Format = "png") -> Sequence[Path]:
+        """Draw the similarities, and the maps of the first image step by step; needs matplotlib."""
         from suffice.metrics.sanity.figures import box_figure, curve_figure, strip_figure
 
         out = Path(folder)
         out.mkdir(parents=True, exist_ok=True)
         similarity = box_figure(self) if self.check == "data" else curve_figure(self)
-        figures = {out / "similarity.png": similarity, out / "maps.png": strip_figure(self)}
+        figures = {out / f"similarity.{format}": similarity, out / f"maps.{format}": strip_figure(self)}
         for file, figure in figures.items():
             figure.savefig(file, dpi=160)
         return list(figures)

@@ -40,6 +40,14 @@ def find_modules(module: nn.Module, names: Iterable[str]) -> dict[str, nn.Module
     return found
 
 
+def name_of(part: nn.Module, module: nn.Module) -> str:
+    """The name of a submodule inside a module."""
+    name = next((name for name, own in module.named_modules() if own is part), None)
+    if name is None:
+        raise AnatomyError(f"The layer given, a {type(part).__name__}, is no part of this {type(module).__name__}.")
+    return name
+
+
 def first_tensor(output: Any) -> Tensor | None:
     """The output itself, or the first tensor of a tuple, list or mapping; None when there is none."""
     if isinstance(output, Tensor):

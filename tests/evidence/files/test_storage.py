@@ -11,7 +11,7 @@ import torch
 from suffice import find_evidence
 from suffice.errors import OptionError
 from suffice.evidence import MSE, EvidenceSet, Settings
-from suffice.evidence.files.provenance import provenance
+from suffice.evidence.files.provenance import search_provenance
 from suffice.evidence.files.storage import FORMAT
 from suffice.evidence.files.subexplanations import write_subexplanations
 from suffice.perturb import Counters, Runner
@@ -160,12 +160,12 @@ def test_a_file_appears_whole_or_not_at_all(found, tmp_path, monkeypatch):
 def test_provenance_tells_models_settings_and_precisions_apart():
     oracle = AnyOf([(0,)], grid=2)
     net = oracle.classifier(8)
-    about = provenance(net, Runner(net), Settings(grid=2), checkpoint="somewhere/weights.pth")
+    about = search_provenance(Runner(net), Settings(grid=2))
     assert json.loads(json.dumps(about)) == about
-    assert (about["checkpoint"], about["target"], about["score"]) == ("weights.pth", "predicted", "softmax")
+    assert (about["checkpoint"], about["target"], about["score"]) == (None, "predicted", "softmax")
     assert about["preprocessing"] | {"size": [8, 8], "rule": "crop"} == about["preprocessing"]
-    assert provenance(net, Runner(net), Settings(), targets=3)["target"] == "3"
-    assert provenance(net, Runner(net), Settings(), targets=[3])["target"] == "one for each image"
+    assert search_provenance(Runner(net), Settings(), targets=3)["target"] == "3"
+    assert search_provenance(Runner(net), Settings(), targets=[3])["target"] == "one for each image"
 
 
 def test_every_region_in_and_below_an_mse_is_a_row(tmp_path):

@@ -10,11 +10,11 @@ from suffice.errors import OptionError
 from suffice.evidence import EvidenceSet, Settings
 from suffice.evidence.files import writer
 from suffice.evidence.files.folder import EvidenceFolder
-from suffice.evidence.files.provenance import differences
 from suffice.evidence.files.writer import EvidenceWriter
 from suffice.perturb import Counters
 from suffice.testing import AnyOf
 from suffice.vision import open_images
+from suffice.vision.provenance import differences
 from suffice.vision.stream import Skip
 from tests.evidence.twins import search_oracle
 
@@ -141,7 +141,7 @@ def test_other_searches_are_refused_and_leave_everything(about, said, evidence, 
     write(EvidenceFolder(tmp_path, ABOUT, IMAGES), evidence)
     with pytest.raises(OptionError, match=said) as raised:
         EvidenceFolder(tmp_path, ABOUT | about, IMAGES)
-    assert "--overwrite" in str(raised.value)
+    assert "overwrite=True" in str(raised.value)
     assert len(EvidenceSet.load(tmp_path)) == 6
     over = EvidenceFolder(tmp_path, ABOUT | about, IMAGES, overwrite=True)
     assert len(over.waiting) == 6

@@ -99,7 +99,7 @@ def test_files(tmp_path):
     long = pq.read_table(tmp_path / "out" / "sanity.parquet")
     assert long.num_rows == 2 * 4 * 8
     last = [r for r in long.to_pylist() if r["method"] == "b" and r["layer"] == "stem"]
-    assert [r["image"] for r in last] == list(range(8))
+    assert [r["index"] for r in last] == list(range(8))
     assert [r["spearman"] for r in last] == pytest.approx(found.rows[1].values["spearman"][0, 3].tolist())
     assert (tmp_path / "out" / "sanity.md").read_text(encoding="utf-8") == found.to_markdown()
 
