@@ -204,6 +204,7 @@ def _hf_zero_shot(model: Any, tokenizer: Any, texts: list[list[str]]) -> ZeroSho
     # SigLIP learned from texts of one length, the padding not masked.
     siglip = model.config.model_type == "siglip"
     padding = {"padding": "max_length", "max_length": longest} if siglip else {"padding": True}
+    takes = ("input_ids",) if siglip else ("input_ids", "attention_mask")
 
     def encode(some: list[str]) -> Tensor:
         tokens = tokenizer(some)
@@ -212,7 +213,7 @@ def _hf_zero_shot(model: Any, tokenizer: Any, texts: list[list[str]]) -> ZeroSho
                 f"The text tower reads at most {longest} tokens, and {long[0]!r} has more; make it shorter."
             )
         padded = tokenizer.pad(tokens, return_tensors="pt", **padding)
-        features = model.get_text_features(**({"input_ids": padded["input_ids"]} if siglip else padded))
+        features = model.get_text_features(**{name: padded[name] for name in takes})
         return getattr(features, "pooler_output", features)  # a tensor before version 5
 
     model.eval()
