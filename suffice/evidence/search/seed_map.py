@@ -16,7 +16,7 @@ def seed_map(runner: Runner, pixels: Tensor, targets: Tensor, settings: Settings
     """Rank the cells of images [N, 3, H, W] for a class each, [N]; returns maps [N, side, side] in [0, 1].
 
     Of the settings, ``grid``, ``baseline``, ``seed`` and ``noise_defect`` are heeded. The defect is that of the
-    published code: noise that is meant to be 0.2 on every channel is 0.4 on red and none on green and blue.
+    published code: noise meant to be 0.2 (ImageNet's units) on every channel is 0.4 on red, none on green and blue.
 
     Example:
         >>> import torch
