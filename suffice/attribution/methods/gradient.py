@@ -17,6 +17,7 @@ Reduction = Literal["sum", "mean", "abs-sum", "sum-abs", "max-abs"]
     aliases=("saliency", "vanilla-gradient"),
     reference="Simonyan, Vedaldi, Zisserman, Deep Inside Convolutional Networks, ICLR workshop 2014",
     needs=("gradients",),
+    questions=1,
 )
 def gradient(
     batch: Batch,
@@ -31,7 +32,9 @@ def gradient(
         batch: The images.
         reduction: How the three channels become one: ``"sum"`` and ``"mean"`` keep the sign, ``"sum-abs"`` and
             ``"max-abs"`` take magnitudes first, ``"abs-sum"`` is the magnitude of the sum.
-        times: Multiply by the normalized ``"input"``; then ``reduction="sum"`` is usual.
+        times: Multiply by the ``"input"`` as the model gets it, which is 0 at the mean color of its normalization; then
+            ``reduction="sum"`` is usual. Without it, the unit is that of the model's own inputs: the gradient by the
+            pixels of a channel times its std.
         output: Differentiate the ``"logit"`` or the ``"score"``.
 
     Returns:

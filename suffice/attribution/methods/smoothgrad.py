@@ -20,6 +20,7 @@ from suffice.vision.units import imagenet_normalized, imagenet_unit
     aliases=("smooth-grad",),
     reference="Smilkov et al., SmoothGrad: removing noise by adding noise, ICML workshop 2017",
     needs=("gradients",),
+    questions=lambda net, options: options["samples"],
 )
 def smoothgrad(
     batch: Batch,
@@ -39,7 +40,7 @@ def smoothgrad(
         noise: Standard deviation of the noise, relative to the range (largest less smallest value) of the image in
             ImageNet's units, for every model; see :mod:`suffice.vision.units`.
         variant: ``"mean"`` of the gradients, mean of their ``"squared"`` values, or their ``"variance"``.
-        times: Multiply by the normalized ``"input"``.
+        times: Multiply by the ``"input"`` as the model gets it; units are those of :func:`gradient`.
         reduction: How the three channels become one.
         output: Differentiate the ``"logit"`` or the ``"score"``.
 
