@@ -23,6 +23,8 @@ IMAGES = "scenes:test[:5]"
 # Smaller than by default where that only takes longer.
 OPTIONS = {
     "rise": {"masks": 96},
+    "kernel-shap": {"samples": 128},
+    "lime": {"samples": 96},
     "tis": {"masks": 48},
     "i-gos": {"iterations": 3, "steps": 5, "size": 8},
     "igos+": {"iterations": 3, "steps": 5, "size": 8},

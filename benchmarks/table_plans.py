@@ -32,6 +32,8 @@ RATIOS, MOST_MASKS, FEWER = (0.125, 0.25, 0.5), 2048, 5
 # So little work that everything can be tried on a CPU in minutes; the maps are poor.
 QUICK: Mapping[str, Mapping[str, Any]] = {
     "rise": {"masks": 64},
+    "kernel-shap": {"samples": 98},
+    "lime": {"samples": 64},
     "tis": {"masks": 32, "iterations": 5},
     "vit-cx": {"random_masks": 64},
     "integrated-gradients": {"steps": 8},

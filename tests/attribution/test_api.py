@@ -203,9 +203,17 @@ def test_a_runner_serves_many_calls():
         ("integrated-gradients", {"steps": 3, "baseline": "black+gray"}, 6, 6),
         ("smoothgrad", {"samples": 5}, 5, 5),
         ("grad-cam", {}, 1, 1),
+        ("layer-cam", {}, 1, 1),
+        ("hires-cam", {}, 1, 1),
+        ("eigen-cam", {}, 1, 0),
+        ("deep-lift", {}, 2, 1),
+        ("deep-shap", {"baselines": "black+gray+blur"}, 6, 3),
         ("score-cam", {}, 1 + 12 + 1, 0),  # the features, every channel, and the whole image
         ("occlusion", {"window": 16, "stride": 16}, 4 + 1, 0),
         ("rise", {"masks": 9}, 9 + 1, 0),
+        ("kernel-shap", {"samples": 8, "grid": 2}, 8 + 2, 0),  # the baseline, and the whole image
+        ("kernel-shap", {"samples": 100, "grid": 2}, 2**4, 0),  # there are no more coalitions
+        ("lime", {"samples": 9, "grid": 5}, 9, 0),
         ("i-gos", {"steps": 4, "iterations": 0}, 1, 0),  # the first loss
         ("igos++", {"steps": 3, "iterations": 1, "optimizer": "nag", "noise": 0}, 12, 12),
     ],
@@ -213,6 +221,7 @@ def test_a_runner_serves_many_calls():
 def test_forwards_and_backwards_are_counted(name, options, forwards, backwards):
     net, images = small_cnn(), pictures(2)
     assert net.anatomy  # found once, by a forward of its own
+    assert find_method(name).incompatibility(net) is None  # so is that
     runner = Runner(net, batch_size=8)
     seen = []
     net.module.register_forward_pre_hook(lambda _, inputs: seen.append(len(inputs[0])))

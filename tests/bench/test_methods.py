@@ -12,9 +12,14 @@ COUNTS = {
     "integrated-gradients": ({"steps": 7}, 7, 7),
     "smoothgrad": ({"samples": 3}, 3, 3),
     "grad-cam": ({}, 1, 1),
+    "layer-cam": ({}, 1, 1),
+    "eigen-cam": ({}, 1, 0),
+    "deep-lift": ({}, 2, 1),
     "score-cam": ({}, 1 + 12 + 1, 0),  # the features, every channel, and the whole image
     "occlusion": ({"window": 16, "stride": 16}, 4 + 1, 0),
     "rise": ({"masks": 9}, 9 + 1, 0),
+    "kernel-shap": ({"samples": 40, "grid": 3}, 40 + 2, 0),  # the whole image and the baseline, too
+    "lime": ({"samples": 40, "grid": 4}, 40, 0),
     "vit-cx": ({"masks": "all", "impact": "plain"}, 1 + 12 + 1, 0),
 }
 
@@ -41,7 +46,7 @@ def test_passes_are_counted(timings, name):
 
 
 def test_efficiency_is_that_of_forwards_alone(timings):
-    without = {"score-cam", "occlusion", "rise", "vit-cx"}
+    without = {"eigen-cam", "score-cam", "occlusion", "rise", "kernel-shap", "lime", "vit-cx"}
     assert {name for name, t in timings.items() if t.efficiency is not None} == without
     assert all(timings[name].efficiency > 0 for name in without)
 

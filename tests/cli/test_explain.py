@@ -35,7 +35,8 @@ def test_figures_and_maps(photos):
 
 def test_all_is_what_fits(tmp_path):
     small = ("rise.masks=4", "vit-cx.masks=all", "occlusion.window=28", "occlusion.stride=28", "smoothgrad.samples=1",
-             "integrated-gradients.steps=2", *(f"{m}.{o}=1" for m in ("i-gos", "igos+", "igos++")
+             "integrated-gradients.steps=2", "kernel-shap.grid=2", "lime.samples=4",
+             *(f"{m}.{o}=1" for m in ("i-gos", "igos+", "igos++")
              for o in ("iterations", "steps")))  # fmt: skip
     done = run(
         "explain", "scenes:test[:1]", "--model", "zoo/resnet", "--device", "cpu", "--method", "all",
@@ -44,7 +45,7 @@ def test_all_is_what_fits(tmp_path):
     made = {path.stem for path in tmp_path.glob("*.safetensors")}
     assert {"grad-cam", "rise", "vit-cx", "igos++"} <= made
     assert not {"rollout", "cgw1", "tis"} & made  # which need a transformer
-    assert "In fp32" not in done.stderr
+    assert "In fp32, as they propagate relevance: deep-lift, deep-shap." in done.stderr
 
 
 def test_what_stays_in_fp32_is_said(tmp_path):

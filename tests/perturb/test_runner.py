@@ -187,11 +187,11 @@ def test_variants_are_made_once_and_share_their_counters():
 
 def test_every_method_knows_its_variant():
     works = {name: found.work for name, found in all_methods().items()}
-    assert works["rise"] == works["occlusion"] == works["score-cam"] == works["vit-cx"] == "scores"
+    assert works["rise"] == works["occlusion"] == works["score-cam"] == works["vit-cx"] == works["lime"] == "scores"
     assert works["gradient"] == works["igos++"] == works["smoothgrad"] == "gradients"
-    assert works["grad-cam"] == works["cgw2"] == works["bt-t"] == "gradients inside"
+    assert works["grad-cam"] == works["layer-cam"] == works["cgw2"] == works["bt-t"] == "gradients inside"
     assert works["rollout"] == works["tis"] == works["raw-attention"] == "inside"
-    assert works["cgw1"] == works["partial-lrp"] == "relevance"
+    assert works["cgw1"] == works["partial-lrp"] == works["deep-lift"] == "relevance"
 
 
 @pytest.mark.parametrize("options", [{}, {"precision": "bf16"}, {"precision": "fp16"}, {"batch_size": 2}])

@@ -22,7 +22,7 @@ from suffice.vision.noise import uniform_noise
     "kernel-shap",
     aliases=("kernelshap",),
     reference="Lundberg, Lee, A Unified Approach to Interpreting Model Predictions, NeurIPS 2017",
-    questions=lambda net, options: options["samples"] + 2,
+    questions=lambda net, options: min(options["samples"], 2 ** options["grid"] ** 2 - 2) + 2,
 )
 def kernel_shap(
     batch: Batch,
@@ -109,11 +109,9 @@ def kernel_coalitions(segments: int, samples: int, seed: int) -> tuple[Tensor, T
         drawn = drawn[1:]
     if drawn and samples >= 2:
         chance = torch.tensor([weight[size] for size in drawn], dtype=torch.float64)
-        found, times = _random(segments, torch.tensor(drawn), chance, samples // 2, seed).unique(
-            dim=0, return_counts=True
-        )
-        listed.append(found)
-        weights.append(chance.sum() * times / times.sum())
+        small, times = _random(segments, torch.tensor(drawn), chance, samples // 2, seed)
+        listed += [small, ~small]
+        weights += [chance.sum() * times / times.sum() / 2] * 2
     return torch.cat(listed), torch.cat(weights)
 
 
@@ -124,11 +122,18 @@ def _all_of(segments: int, size: int) -> Tensor:
     return small if 2 * size == segments else torch.cat([small, ~small])
 
 
-def _random(segments: int, sizes: Tensor, chance: Tensor, pairs: int, seed: int) -> Tensor:
-    """Random coalitions of sizes that come by chance, and their complements, bool [2·pairs, segments]."""
-    noise = uniform_noise(torch.tensor([seed]), torch.zeros(1, dtype=torch.long), (pairs, segments + 1))[0]
+def _random(segments: int, sizes: Tensor, chance: Tensor, count: int, seed: int) -> tuple[Tensor, Tensor]:
+    """Different coalitions of sizes that come by chance, bool [count, segments], and how often each was drawn.
+
+    They are drawn until there are so many, or until four times as many were drawn.
+    """
+    noise = uniform_noise(torch.tensor([seed]), torch.zeros(1, dtype=torch.long), (4 * count, segments + 1))[0]
     ends = (chance / chance.sum()).cumsum(0)
     size = sizes[torch.searchsorted(ends, noise[:, 0].double(), right=True).clamp(max=len(sizes) - 1)]
     rank = noise[:, 1:].argsort(dim=1, stable=True).argsort(dim=1)
-    small = rank < size[:, None]
-    return torch.cat([small, ~small])
+    found, which = (rank < size[:, None]).unique(dim=0, return_inverse=True)
+    draw = torch.arange(len(noise))
+    first = torch.full((len(found),), len(noise)).scatter_reduce(0, which, draw, "amin")
+    kept = first.argsort()
+    enough = int(first[kept[count]]) if len(kept) > count else len(noise)
+    return found[kept[:count]], torch.bincount(which[:enough], minlength=len(found))[kept[:count]]

@@ -51,7 +51,7 @@ def test_all_coalitions_give_the_shapley_values(oracle):
     torch.testing.assert_close(explain(oracle, 2**9 - 2), exact, rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(explain(oracle, 5000), exact, rtol=1e-4, atol=1e-5)  # there are no more to ask
     few, many = ((explain(oracle, samples, seed=3) - exact).norm() for samples in (18, 400))
-    assert many < min(few, 0.25 * exact.norm())
+    assert many < min(few, 0.3 * exact.norm())
 
 
 @pytest.mark.parametrize("samples", [18, 19, 40, 200])
@@ -111,7 +111,8 @@ def test_enough_samples_list_every_coalition_once(segments):
 @pytest.mark.parametrize("samples", [98, 150, 2048, 20000])
 def test_what_is_listed_and_what_is_drawn(samples):
     listed, weights = kernel_coalitions(49, samples, seed=5)
-    assert 0.9 * samples <= len(listed) <= samples  # what was drawn twice is asked once
+    assert samples - 1 <= len(listed) <= samples
+    assert len(listed) == len(listed.unique(dim=0))
     assert {tuple(row) for row in listed.tolist()} == {tuple(row) for row in (~listed).tolist()}
     sizes = listed.sum(dim=1)
     assert (sizes == 1).sum() == (sizes == 48).sum() == 49
