@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -11,20 +10,20 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from suffice.draw import overlay, side_by_side, to_png
+from suffice.draw import show
+from suffice.draw.files import is_picture, save_picture
 from suffice.errors import OptionError
 from suffice.perturb import enlarge
 from suffice.perturb.masks import Enlargement
 from suffice.results import Rows, load_tensors, save_tensors, selected, text_column, to_pandas
+from suffice.vision.provenance import as_json, with_about
 from suffice.vision.stream import Skip
 
 if TYPE_CHECKING:
     import pyarrow
-    from PIL.Image import Image
 
 # A notebook shows so many maps; .show() shows all.
 _AT_A_GLANCE = 8
-_LEGIBLE = 224  # pixels a side
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +44,8 @@ class Attribution:
         labels: Name of each class explained.
         pictures: The images as the model saw them, small, uint8 [N, 3, h, w] on the CPU; None where not known.
         skipped: Images that could not be read.
+        about: All that has to be known to make the same maps again: hash of the weights, preprocessing, settings,
+            precision, versions; see :func:`suffice.vision.provenance.provenance`. Empty for maps made elsewhere.
 
     Example:
         >>> maps = given_maps(torch.rand(4, 7, 7), torch.tensor([3, 5, 3, 1]), method="mine")
@@ -63,6 +64,7 @@ class Attribution:
     labels: Sequence[str] = ()
     pictures: Tensor | None = field(default=None, repr=False)
     skipped: Sequence[Skip] = field(default=(), repr=False)
+    about: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return len(self.maps)
@@ -90,8 +92,8 @@ class Attribution:
         height, width = self.maps.shape[1:]
         return f"Attribution({len(self)} maps {height}×{width}, method={self.settings.get('method')!r})"
 
-    def _repr_png_(self) -> bytes:
-        return to_png(self[:_AT_A_GLANCE].show())
+    def _repr_svg_(self) -> str:
+        return self[:_AT_A_GLANCE].to_svg()
 
     def resized(self, size: int | tuple[int, int] | None = None, rule: Enlargement = "bilinear") -> Tensor:
         """The maps [N, H, W] at another size; default: the input size of the model.
@@ -101,27 +103,33 @@ class Attribution:
         wanted = size or tuple(self.settings["size"])
         return enlarge(self.maps, (wanted, wanted) if isinstance(wanted, int) else (wanted[0], wanted[1]), rule)
 
-    def show(self, images: Any = None) -> Image:
-        """Draw the maps over their images in one row, to look at in a notebook.
+    def to_svg(self, images: Any = None) -> str:
+        """Draw the maps over their images, with the class explained and the scale of each, as a standalone SVG.
 
         The images explained can be given once more, as anything that :func:`suffice.open_images` takes, for more detail
         than the small pictures that are kept.
         """
-        from suffice.vision import open_images
+        from suffice.attribution.figure import maps_figure
 
-        shown: list[Any] = [None] * len(self) if self.pictures is None else list(self.pictures.float() / 255)
-        if images is not None:
-            shown = [picture.decode() for picture in open_images(images)]
-            if len(shown) != len(self):
-                raise OptionError(f"{len(shown)} images were given for {len(self)} maps.")
-        times = max(1, round(_LEGIBLE / max(self.settings["size"])))  # small inputs are drawn larger
-        height, width = (times * length for length in self.settings["size"])
-        return side_by_side([overlay(m, shown[i]) for i, m in enumerate(self.resized((height, width)))])
+        return maps_figure(self, images)
+
+    def show(self, images: Any = None, *, ax: Any = None) -> None:
+        """Show the picture of :meth:`to_svg` in the notebook, or in the browser.
+
+        With ``ax``, axes of matplotlib, one for each map, it is drawn there instead, with a color bar.
+        """
+        from suffice.attribution.figure import draw_on_axes
+
+        if ax is None:
+            show(self.to_svg(images), "svg")
+        else:
+            draw_on_axes(self, ax, images)
 
     def to_arrow(self) -> pyarrow.Table:
         """One row an image: ``image``, ``image_id``, ``index``, ``target``, ``label``, ``confidence``, and ``map``.
 
-        The map is a list of its values row by row; its height and width are in the schema's metadata.
+        The map is a list of its values row by row; its height and width are in the schema's metadata, with
+        :attr:`about`.
         """
         import pyarrow as pa
 
@@ -137,24 +145,25 @@ class Attribution:
                 pa.array(self.maps.flatten().cpu().numpy(), pa.float32()), height * width
             ),
         }
-        about = {
-            "settings": json.dumps(self.settings, ensure_ascii=False, default=repr),
-            "height": str(height),
-            "width": str(width),
-        }
-        return pa.table(columns).replace_schema_metadata(about)
+        more = {"settings": as_json(self.settings), "height": str(height), "width": str(width)}
+        return with_about(pa.table(columns), self.about or {"settings": self.settings}, **more)
 
     def to_pandas(self) -> Any:
         """The table of :meth:`to_arrow` as a data frame; needs pandas."""
         return to_pandas(self.to_arrow())
 
     def save(self, path: str | Path) -> Path:
-        """Write everything to one safetensors file, whose suffix may be left out; returns its path."""
+        """Write everything to one safetensors file, whose suffix may be left out; returns its path.
+
+        With the ending ``.svg``, ``.png`` or ``.pdf``, write the picture of :meth:`to_svg` instead.
+        """
+        if is_picture(path):
+            return save_picture(self.to_svg(), path)
         tensors = {"maps": self.maps, "targets": self.targets, "confidences": self.confidences}
         if self.pictures is not None:
             tensors["pictures"] = self.pictures
         about: dict[str, Any] = {name: list(getattr(self, name)) for name in _TEXTS}
-        about |= {"settings": self.settings, "skipped": [asdict(skip) for skip in self.skipped]}
+        about |= {"settings": self.settings, "skipped": [asdict(skip) for skip in self.skipped], "about": self.about}
         return save_tensors(path, tensors, about)
 
     @classmethod

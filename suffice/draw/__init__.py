@@ -2,15 +2,17 @@
 
 * :func:`tag`, :func:`text`, :func:`document`: SVG as text; :func:`wrap`, :func:`shortened`: text that keeps to a width.
 * :func:`ramp_color`, :func:`map_colors`: colors of numbers; :mod:`suffice.draw.palettes` has all colors in use.
-* :func:`overlay`, :func:`side_by_side`: maps over pictures.
+* :func:`overlay`: maps over pictures.
 * :func:`as_image`, :func:`small_picture`, :func:`to_png`, :func:`from_png`, :func:`data_uri`: pictures in and out.
 * :func:`region_picture`, :class:`Thumbnails`: some cells of a picture, the rest dimmed.
 * :func:`lay_out`: layered graphs with few crossings.
+* :func:`save_picture`: a document as SVG, PNG or PDF, by the ending of the file.
 * :func:`show`: a document in the notebook, or in the browser.
 """
 
+from suffice.draw.files import save_picture
 from suffice.draw.layers import Layers, lay_out
-from suffice.draw.overlays import map_colors, overlay, side_by_side
+from suffice.draw.overlays import map_colors, overlay
 from suffice.draw.palettes import ramp_color
 from suffice.draw.pictures import as_image, data_uri, from_png, small_picture, to_png
 from suffice.draw.svg import document, show, tag, text
@@ -29,9 +31,9 @@ __all__ = [
     "overlay",
     "ramp_color",
     "region_picture",
+    "save_picture",
     "shortened",
     "show",
-    "side_by_side",
     "small_picture",
     "tag",
     "text",

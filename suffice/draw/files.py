@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from suffice.errors import MissingExtra, OptionError
 
+Format = Literal["svg", "png", "pdf"]
 PICTURES = (".svg", ".png", ".pdf")
 SHARPNESS = 2.0  # pixels for each unit of a drawing
 
@@ -31,19 +32,26 @@ def save_picture(markup: str, path: str | Path) -> Path:
     if not is_picture(file):
         raise OptionError(f"A picture is saved as {', '.join(PICTURES)}; got {file.name!r}.")
     kind = file.suffix.lower()
-    data = markup.encode() if kind == ".svg" else converted(markup, kind)
+    data = markup.encode() if kind == ".svg" else _converted(markup, kind)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(data)
     return file
 
 
-def converted(markup: str, kind: str) -> bytes:
-    """An SVG document as the bytes of a ``.png`` or ``.pdf``."""
-    convert = converter()
+def check_format(format: Format) -> None:
+    """Raise an error, before any work, where pictures cannot be written in a format."""
+    if f".{format}" not in PICTURES:
+        raise OptionError(f"format={format!r}; it can be {', '.join(repr(kind[1:]) for kind in PICTURES)}.")
+    if format != "svg":
+        _converter()
+
+
+def _converted(markup: str, kind: str) -> bytes:
+    convert = _converter()
     return convert.svg_to_pdf(markup) if kind == ".pdf" else convert.svg_to_png(markup, scale=SHARPNESS)
 
 
-def converter() -> Any:
+def _converter() -> Any:
     """The package that converts; an error that says how to get it where it is missing."""
     try:
         import vl_convert

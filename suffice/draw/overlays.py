@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import torch
 from PIL import Image
@@ -70,14 +68,3 @@ def overlay(values: Tensor, image: Image.Image | Tensor | None = None) -> Image.
     weight = (0.2 + 0.5 * strength.cpu().numpy())[..., None]
     mixed = drawn * weight + gray[..., None] * (1 - weight)
     return Image.fromarray(mixed.round().clip(0, 255).astype(np.uint8))
-
-
-def side_by_side(pictures: Sequence[Image.Image], gap: int = 4) -> Image.Image:
-    """Pictures in a row, on white."""
-    width = sum(p.width for p in pictures) + gap * (len(pictures) - 1)
-    sheet = Image.new("RGB", (width, max(p.height for p in pictures)), "white")
-    left = 0
-    for picture in pictures:
-        sheet.paste(picture, (left, 0))
-        left += picture.width + gap
-    return sheet

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from suffice.draw import document, shortened, tag, text
 from suffice.draw.palettes import FAINT, HAIRLINE, INK, QUIET
@@ -67,6 +68,20 @@ def curve_figure(
     title = f"{', '.join(curves)}: mean of {up} over {images} image{'' if images == 1 else 's'}"
     height = max(TOP + HEIGHT + BELOW, TOP + len(curves) * ENTRY)
     return document(LEFT + WIDTH + BESIDE + LABELS, height, *parts, title=title)
+
+
+def draw_on_axes(outcomes: Mapping[str, Outcome], axes: Any, *, across: str, up: str) -> None:
+    """The same on axes of matplotlib."""
+    for row, (name, outcome) in enumerate(outcomes.items()):
+        if outcome.curves is None:
+            continue
+        color, dash = COLORS[row % len(COLORS)], ("-", "--", ":")[row // len(COLORS) % 3]
+        band = _band(outcome.curves)
+        x, low, mean, high = ([point[i] for point in band] for i in range(4))
+        axes.fill_between(x, low, high, color=color, alpha=0.13, linewidth=0)
+        axes.plot(x, mean, dash, color=color, label=f"{name}  {outcome.mean:.3f}")
+    axes.set(xlabel=across, ylabel=up)
+    axes.legend(frameon=False)
 
 
 def _band(curve: Curves) -> list[tuple[float, float, float, float]]:

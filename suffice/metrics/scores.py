@@ -100,7 +100,7 @@ class Scores:
         return self.metrics[0]
 
     @property
-    def higher_is_better(self) -> bool:
+    def higher_is_better(self) -> bool | None:
         """Whether a better map has a higher value."""
         return higher_is_better(self.metric)
 
@@ -284,8 +284,8 @@ class Scores:
 _CURVE_TENSORS = ("x", "y", "whole", "hidden", "weights")
 
 
-def higher_is_better(column: str) -> bool:
-    """Which way is better; the deletion that is a part of something is better when it is lower."""
+def higher_is_better(column: str) -> bool | None:
+    """Which way is better, None for neither; the deletion that is a part of something is better when it is lower."""
     known = all_metrics()
     names = [name for name in column.split("/") if name in known]
     return find_metric(names[-1] if names else column).higher_is_better
@@ -295,4 +295,4 @@ def with_arrow(column: str) -> str:
     """The name of a column, and which way is better; not for metrics that are not known here."""
     if not any(name in all_metrics() for name in column.split("/")):
         return column
-    return f"{column} {'↑' if higher_is_better(column) else '↓'}"
+    return column + {True: " ↑", False: " ↓", None: ""}[higher_is_better(column)]

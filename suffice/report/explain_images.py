@@ -8,13 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from suffice.attribution import Attribution, Method, attribute, find_method
-from suffice.errors import OptionError
-from suffice.metrics import Scores, measure
+from suffice.draw.files import Format, check_format, save_picture
+from suffice.errors import OptionError, UnreadableImage
+from suffice.metrics import Scores, find_protocol, measure
+from suffice.metrics.api import questions_of
+from suffice.metrics.tables import write_tables
 from suffice.perturb import Runner
+from suffice.progress import plan, reports
 from suffice.report.explanation import ClassRow, explanation_figure
 from suffice.report.names import safe_name
-from suffice.vision import Classifier, Images, Predictions, open_images
+from suffice.vision import Classifier, Images, Model, Predictions, as_classifier, open_images
 from suffice.vision.classifier import Targets
+from suffice.vision.provenance import provenance
 from suffice.vision.stream import OnError, Skip
 
 # What a figure adds to the name of a class.
@@ -33,6 +38,8 @@ class Explanations:
         scores: Insertion and deletion alike, where they were measured.
         skipped: Images that could not be read.
         figures: Files of the figures, where they were written.
+        left_out: Why methods were left out, by name: they do not fit the model.
+        about: All that has to be known to make the same again; see :func:`suffice.vision.provenance.provenance`.
     """
 
     net: Classifier
@@ -42,6 +49,32 @@ class Explanations:
     scores: Mapping[str, Mapping[str, Scores]] = field(default_factory=dict)
     skipped: Sequence[Skip] = ()
     figures: Sequence[Path] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def methods(self) -> list[str]:
+        """Names of the methods that made maps."""
+        return list(next(iter(self.maps.values())))
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Names of the metrics that were measured."""
+        return _MEASURED if self.scores else ()
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One for each target, method and image: what was explained and, where it was measured, the scores."""
+        return [
+            {
+                "image": made.names[n], "image_id": made.ids[n], "index": n, "asked": wanted or "@1",
+                "target": int(made.targets[n]), "label": made.labels[n], "confidence": float(made.confidences[n]),
+                "method": name,
+                **{m: float(self.scores[wanted][name][m].values[n]) for m in self.metrics},
+            }
+            for wanted, by_method in self.maps.items()
+            for name, made in by_method.items()
+            for n in range(len(made))
+        ]  # fmt: skip
 
     def figure(self, number: int, top: int = 0) -> str:
         """Draw an image, by its number, with its ``top`` predictions: one row a class, one overlay a method, as SVG."""
@@ -62,8 +95,9 @@ class Explanations:
         return explanation_figure(pixels, rows, title=Path(picture.name).name, model=self.net.name, top=best)
 
 
+@reports("Explaining")
 def explain_images(
-    net: Classifier,
+    net: Model,
     images: Any,
     methods: Sequence[str | Method],
     targets: Sequence[str | int] = (),
@@ -72,9 +106,11 @@ def explain_images(
     score: bool = False,
     top: int = 3,
     out: str | Path | None = None,
+    format: Format = "svg",
     seed: int = 0,
     runner: Runner | None = None,
     on_error: OnError = "raise",
+    progress: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> Explanations:
     """Explain images by several methods, measure the maps, and draw one figure an image.
@@ -82,16 +118,19 @@ def explain_images(
     Args:
         net: The classifier.
         images: Anything that :func:`suffice.open_images` takes.
-        methods: The methods; all must fit the model.
+        methods: The methods; one that does not fit the model is left out.
         targets: The classes to explain, an index or label each; ``"@label"``, that of each image; ``"@1"``, ``"@2"``
             and so on, its likeliest classes. Default: the predicted class.
         options: Of methods, by name.
         score: Measure insertion and deletion.
         top: Predictions to show in figures.
-        out: Folder for raw maps, written as soon as they are there, and figures; None to write nothing.
+        out: Folder for raw maps, written as soon as they are there, figures, and scores as CSV, JSON and Parquet; None
+            to write nothing.
+        format: Of the figures: ``"svg"``, ``"png"`` or ``"pdf"``.
         seed: Seed of everything random.
         runner: Of the classifier; default: one in fp32.
         on_error: ``"raise"`` the error of an image that cannot be read, or ``"skip"`` it and record it.
+        progress: Show how many questions were put to the model, how fast, and the time left.
         on_progress: Called with (maps made or measured, in all).
 
     Example:
@@ -101,11 +140,14 @@ def explain_images(
         >>> list(found.maps), list(found.maps["@1"])
         (['@1', '@2'], ['gradient', 'occlusion'])
     """
+    net = as_classifier(net)
     opened, runner = open_images(images), runner or Runner(net)
-    chosen = [find_method(method) for method in methods]
+    chosen, left_out = _fitting([find_method(method) for method in methods], net)
+    check_format(format)
+    _plan(net, len(opened), chosen, max(len(targets), 1), options or {}, score)
     predictions = net.predict(opened, batch_size=runner.batch_size, on_error=on_error)
     if not len(predictions):
-        raise OptionError(f"None of the images could be read. {predictions.skipped[0].reason}")
+        raise UnreadableImage(f"None of the images could be read. {predictions.skipped[0].reason}")
     readable = opened[predictions.index.tolist()] if predictions.skipped else opened
     classes = {str(target): _classes(target, readable, predictions) for target in targets} or {"": None}
     folder = None if out is None else Path(out)
@@ -130,13 +172,50 @@ def explain_images(
                     net, readable, made, _MEASURED, seed=seed, runner=runner, on_progress=report
                 )
                 done += len(readable)
-    found = Explanations(net, readable, predictions, maps, scores, predictions.skipped)
+    settings = {
+        "methods": {method.name: {**method.options, **(options or {}).get(method.name, {})} for method in chosen},
+        "targets": list(map(str, targets)), "score": score, "seed": seed,
+    }  # fmt: skip
+    about = provenance(net, settings, precision=runner.precision)
+    found = Explanations(
+        net, readable, predictions, maps, scores, predictions.skipped, left_out=left_out, about=about
+    )  # fmt: skip
     if folder is None:
         return found
-    figures = [folder / f"{n:05d}-{safe_name(Path(name).stem)}.svg" for n, name in enumerate(readable.names)]
+    if score:
+        write_tables(folder, "scores", {}, found.rows(), found.rows(), about)
+    figures = [folder / f"{n:05d}-{safe_name(Path(name).stem)}.{format}" for n, name in enumerate(readable.names)]
     for number, file in enumerate(figures):
-        file.write_text(found.figure(number, top), encoding="utf-8")
+        save_picture(found.figure(number, top), file)
     return replace(found, figures=figures)
+
+
+def _fitting(methods: Sequence[Method], net: Classifier) -> tuple[list[Method], dict[str, str]]:
+    """The methods that fit a model, and why the others do not, by name."""
+    reasons = {method.name: method.incompatibility(net) for method in methods}
+    left_out = {name: reason for name, reason in reasons.items() if reason is not None}
+    fitting = [method for method in methods if method.name not in left_out]
+    if not fitting:
+        why = "; ".join(f"{name}: {reason}" for name, reason in left_out.items()) or "none was named"
+        raise OptionError(f"No method fits {net.name} ({why}). suffice.list_methods() lists others.")
+    return fitting, left_out
+
+
+def _plan(
+    net: Classifier,
+    images: int,
+    methods: Sequence[Method],
+    classes: int,
+    options: Mapping[str, Mapping[str, Any]],
+    score: bool,
+) -> None:
+    """Say what is to come, for reports of the progress; stages have the names that the functions give them."""
+    plan("predictions", images, each=1)
+    for method in methods:
+        plan(method.name, images * classes, method.questions_of(net, options.get(method.name, {})))
+    if score:
+        choices = {metric: find_protocol("default").options(metric) for metric in _MEASURED}
+        plan(", ".join(_MEASURED), images * classes * len(methods), questions_of(net, _MEASURED, choices))
 
 
 def _classes(wanted: str | int, images: Images, predictions: Predictions) -> Targets:

@@ -11,6 +11,7 @@ from PIL import Image
 from torch import Tensor
 
 from suffice.draw import as_image, document, overlay, region_picture, shortened, tag, text
+from suffice.draw.files import Format, save_picture
 from suffice.draw.overlays import levels
 from suffice.draw.palettes import EMPTY, FAINT, HAIRLINE, INK, PLAIN, QUIET
 from suffice.draw.pictures import Drawable, resampling
@@ -102,13 +103,16 @@ def explanation_figure(
     return document(width, foot + 18, *parts, title=title or "explanation")
 
 
-def draw_evidence(evidence: Evidence, folder: str | Path, picture: Drawable | None = None) -> list[Path]:
-    """Write the structured attention graph of an image (SVG, JSON, DOT) and a picture of every MSE (PNG).
+def draw_evidence(
+    evidence: Evidence, folder: str | Path, picture: Drawable | None = None, format: Format = "svg"
+) -> list[Path]:
+    """Write the structured attention graph of an image (as picture, JSON, DOT) and a picture of every MSE (PNG).
 
     Args:
         evidence: Of one image.
         folder: Where to; each image has a folder of its own in it, see :func:`suffice.report.names.figure_folder`.
         picture: The image as the model saw it; default: the small copy that evidence keeps.
+        format: Of the graph's picture: ``"svg"``, ``"png"`` or ``"pdf"``.
 
     Returns:
         The files: ``graph.svg``, ``graph.json``, ``graph.dot``, ``mse-01.png`` and so on.
@@ -118,11 +122,8 @@ def draw_evidence(evidence: Evidence, folder: str | Path, picture: Drawable | No
     for old in own.glob("mse-*.png"):  # of an earlier search, which may have found more
         old.unlink()
     graph, shown = evidence.graph(), evidence.picture if picture is None else picture
-    texts = {"svg": graph.to_svg(shown), "json": graph.to_json(), "dot": graph.to_dot()}
-    files = []
-    for suffix, content in texts.items():
-        files.append(own / f"graph.{suffix}")
-        files[-1].write_text(content, encoding="utf-8")
+    files = [save_picture(graph.to_svg(shown), own / f"graph.{format}")]
+    files += [graph.save(own / f"graph.{suffix}") for suffix in ("json", "dot")]
     for number, mse in enumerate(evidence.mses if shown is not None else (), start=1):
         files.append(own / f"mse-{number:02d}.png")
         region_picture(shown, evidence.grid, mse.cells).save(files[-1])
@@ -149,7 +150,7 @@ def _heading(x: float, y: float, row: ClassRow, width: float) -> list[str]:
 def _tile(row: ClassRow, name: str, photo: Image.Image, high: float, as_above: bool) -> Tile:
     lines = [row.notes[name]] if row.notes.get(name) else ()
     if as_above:
-        return Tile(None, name, lines, f"the same map as above: it does not depend on the class")
+        return Tile(None, name, lines, "the same map as above: it does not depend on the class")
     return Tile(overlay(enlarge(row.maps[name][None].float(), _pixels(high)[::-1])[0], photo), name, lines)
 
 

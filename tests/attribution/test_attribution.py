@@ -1,13 +1,10 @@
 """What comes back: it indexes, iterates, draws itself, becomes a table, and survives a file."""
 
-import io
 import json
 import pickle
 
-import numpy as np
 import pytest
 import torch
-from PIL import Image
 from safetensors import safe_open
 
 from suffice.attribution import Attribution, attribute, given_maps
@@ -83,26 +80,6 @@ def test_pictures_are_what_the_model_saw(found):
     assert found.pictures.dtype == torch.uint8
     assert found.pictures.device.type == "cpu"
     torch.testing.assert_close(found.pictures.float() / 255, IMAGES, atol=1 / 255, rtol=0)
-
-
-def test_it_draws_itself(found):
-    row = found.show()
-    assert isinstance(row, Image.Image)
-    side = 224  # small inputs are drawn larger, by a whole number of times
-    assert row.size == (4 * side + 3 * 4, side)
-    assert found[0].show().size == (side, side)
-    assert found.show(IMAGES).size == row.size
-    with pytest.raises(OptionError, match="2 images were given for 4 maps"):
-        found.show(IMAGES[:2])
-    png = found._repr_png_()
-    assert png.startswith(b"\x89PNG")
-    assert Image.open(io.BytesIO(png)).size == row.size
-    # The picture shows through, and the map differs from place to place.
-    assert len(np.unique(np.asarray(row).reshape(-1, 3), axis=0)) > 50
-    many = found[[0, 1, 2, 3] * 5]
-    assert Image.open(io.BytesIO(many._repr_png_())).size == (8 * side + 7 * 4, side)
-    assert many.show().size[0] == 20 * side + 19 * 4
-    assert given_maps(found.maps, found.targets).show().size == row.size
 
 
 def test_a_table(found):

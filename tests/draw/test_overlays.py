@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from suffice.draw import map_colors, overlay, side_by_side
+from suffice.draw import map_colors, overlay
 from suffice.draw.overlays import levels
 from suffice.draw.palettes import WARM
 
@@ -29,7 +29,3 @@ def test_colors_of_for_and_against_differ_and_nothing_shows_the_image():
     assert warm[0] > warm[2]
     assert cool[2] > cool[0]
     assert abs(nothing[0] - nothing[2]) < 12
-
-
-def test_pictures_in_a_row():
-    assert side_by_side([overlay(torch.rand(5, 7)), overlay(torch.rand(3, 4))]).size == (7 + 4 + 4, 5)

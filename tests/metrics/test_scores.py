@@ -250,6 +250,25 @@ def test_curves_are_shown(scores, opened):
     assert {"insertion", "score of the class", "share of the pixels or cells that were moved"} <= set(words)
 
 
+def test_curves_are_saved_as_pictures_by_the_ending(scores, tmp_path):
+    assert scores.save(tmp_path / "curves.svg").read_text(encoding="utf-8") == scores.to_svg()
+    assert scores.save(tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
+    assert scores.save(tmp_path / "curves.pdf").read_bytes().startswith(b"%PDF-")
+    with pytest.raises(OptionError, match="pointing-game has no curves to draw"):
+        scores["pointing-game"].save(tmp_path / "none.svg")
+
+
+def test_curves_are_drawn_on_axes_of_matplotlib(scores):
+    figures = pytest.importorskip("matplotlib.figure")
+    axes = figures.Figure().subplots()
+    scores.show(ax=axes)
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert f"insertion  {scores['insertion'].mean:.3f}" in labels
+    assert axes.get_xlabel() == "share of the pixels or cells that were moved"
+    drawn = next(line for line in axes.get_lines() if line.get_label() == labels[0])
+    assert drawn.get_ydata() == pytest.approx(scores["insertion"].curves.mean.numpy(), abs=1e-6)
+
+
 def test_a_difference_is_shown_as_its_two_curves(scores, opened):
     scores["ins-del"].normalized("image").show()
     words = Path(opened[0].removeprefix("file://")).read_text(encoding="utf-8")

@@ -75,3 +75,16 @@ def test_a_target_that_is_not_there(net, images, target):
 def test_labels_that_are_not_there(net):
     with pytest.raises(OptionError, match="2 of 2 images have no label"):
         explain_images(net, torch.rand(2, 3, 56, 56), ["gradient"], ["@label"])
+
+
+@pytest.mark.parametrize(("format", "begins"), [("png", b"\x89PNG"), ("pdf", b"%PDF-"), ("svg", b"<svg")])
+def test_figures_in_every_format(net, images, tmp_path, format, begins):
+    found = explain_images(net, images[:1], ["gradient"], out=tmp_path, format=format)
+    assert [file.suffix for file in found.figures] == [f".{format}"]
+    assert found.figures[0].read_bytes().startswith(begins)
+
+
+def test_a_format_that_cannot_be_is_said_before_any_work(net, images, tmp_path):
+    with pytest.raises(OptionError, match="format='gif'"):
+        explain_images(net, images, ["gradient"], out=tmp_path / "new", format="gif")
+    assert not (tmp_path / "new").exists()

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from suffice.draw import show
+from suffice.draw.files import PICTURES, is_picture, save_picture
 from suffice.draw.words import percent
 from suffice.errors import OptionError
 from suffice.evidence.graph.drawing import to_svg
@@ -115,17 +116,19 @@ class Graph:
     to_networkx = to_networkx
 
     def save(self, path: str | Path, **options: Any) -> Path:
-        """Write the graph as a picture (``.svg``), for Graphviz (``.dot``) or as JSON (``.json``), by the suffix.
+        """Write the graph as a picture (``.svg``, ``.png``, ``.pdf``), for Graphviz (``.dot``) or as JSON (``.json``).
 
         A picture takes the options of :meth:`to_svg`, such as ``layout="column"``.
         """
         file = Path(path)
-        writers = {".svg": self.to_svg, ".dot": self.to_dot, ".json": self.to_json}
+        if is_picture(file):
+            return save_picture(self.to_svg(**options), file)
+        writers = {".dot": self.to_dot, ".json": self.to_json}
         if file.suffix not in writers:
-            raise OptionError(f"A graph is saved as {', '.join(writers)}; got {file.name!r}.")
-        if options and file.suffix != ".svg":
-            raise OptionError(f"{', '.join(options)}: only pictures (.svg) take options; got {file.name!r}.")
-        file.write_text(writers[file.suffix](**options), encoding="utf-8")
+            raise OptionError(f"A graph is saved as {', '.join((*PICTURES, *writers))}; got {file.name!r}.")
+        if options:
+            raise OptionError(f"{', '.join(options)}: only pictures ({', '.join(PICTURES)}) take options.")
+        file.write_text(writers[file.suffix](), encoding="utf-8")
         return file
 
     def show(self, **options: Any) -> None:

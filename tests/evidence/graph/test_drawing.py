@@ -311,7 +311,9 @@ def test_it_is_saved_by_its_suffix(tmp_path):
         assert graph.save(tmp_path / f"cat.{suffix}").read_text(encoding="utf-8") == text
     slide = graph.save(tmp_path / "slide.svg", layout="slide", numbers=True)
     assert slide.read_text(encoding="utf-8") == graph.to_svg(layout="slide", numbers=True)
-    with pytest.raises(OptionError, match=r"\.svg, \.dot, \.json"):
-        graph.save(tmp_path / "cat.pdf")
+    assert graph.save(tmp_path / "cat.pdf", layout="column").read_bytes().startswith(b"%PDF-")
+    assert graph.save(tmp_path / "cat.png").read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(OptionError, match=r"\.svg, \.png, \.pdf, \.dot, \.json"):
+        graph.save(tmp_path / "cat.gif")
     with pytest.raises(OptionError, match="layout: only pictures"):
         graph.save(tmp_path / "cat.json", layout="slide")
