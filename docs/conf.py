@@ -92,11 +92,12 @@ write_table(
         for name, row in table().items()
     ],
 )
+BETTER = {True: "higher", False: "lower", None: "neither"}
 write_table(
     "metrics",
     "| metric | what it says | better | needs |",
     [
-        [f"`{m.name}`", f"{m.about} *{m.reference}*", "higher" if m.higher_is_better else "lower", ", ".join(m.needs)]
+        [f"`{m.name}`", f"{m.about} *{m.reference}*", BETTER[m.higher_is_better], ", ".join(m.needs)]
         for m in suffice.metrics.all_metrics().values()
     ],
 )

@@ -31,7 +31,7 @@ class Metric:
         name: By which users call it.
         about: What it measures, in one line.
         reference: Where it was published.
-        higher_is_better: Whether a better map has a higher value.
+        higher_is_better: Whether a better map has a higher value; None where the value says nothing about better.
         bounds: Lowest and highest value, before the option ``scale`` where there is one; infinite where unbounded.
         needs: What it looks at: ``"maps"``, the ``"model"``, the ``"boxes"`` of objects, or the ``"method"`` that made
             the maps.
@@ -45,7 +45,7 @@ class Metric:
     name: str
     about: str
     reference: str
-    higher_is_better: bool
+    higher_is_better: bool | None
     bounds: tuple[float, float]
     needs: tuple[Need, ...]
     options: Mapping[str, Any]
@@ -70,7 +70,7 @@ class Metric:
 def metric(
     name: str,
     *,
-    higher_is_better: bool,
+    higher_is_better: bool | None,
     bounds: tuple[float, float],
     needs: tuple[Need, ...],
     reference: str,

@@ -128,7 +128,9 @@ class ScoreTable:
         return cls(tuple(rows), columns, about[0]["protocol"], len(given[0]), tuple(given[0].skipped), made)
 
     def standing(self, model: str, metric: str) -> Standing:
-        """Who is best, who is second, and whether the difference could be chance."""
+        """Who is best, who is second, and whether the difference could be chance; nobody where no way is better."""
+        if higher_is_better(metric) is None:
+            return Standing("", None, float("nan"))
         rows = [row for row in self.ordered(metric).rows if row.model == model and not np.isnan(row[metric].mean)]
         if len(rows) < 2:
             return Standing(rows[0].method if rows else "", None, float("nan"))
@@ -138,8 +140,11 @@ class ScoreTable:
         return Standing(rows[0].method, rows[1].method, p)
 
     def ordered(self, metric: str) -> ScoreTable:
-        """The same table, for each model the best by one metric first; rows without a value come last."""
-        sign = -1 if higher_is_better(metric) else 1
+        """The same table, for each model the best by one metric first; rows without a value come last.
+
+        By a metric of which neither way is better, the highest come first.
+        """
+        sign = 1 if higher_is_better(metric) is False else -1
         models = list(dict.fromkeys(row.model for row in self.rows))
 
         def place(row: TableRow) -> tuple[int, float]:
@@ -152,16 +157,22 @@ class ScoreTable:
         """Rows as text: model, method, one cell a metric, one a fact, seconds an image.
 
         ``mark`` gets the text of a metric's cell and its rank: 1 for the best of its model, 2 for the second, else 0.
+        Means that read the same have the same rank, and after two that are best there is no second.
         """
-        standings = {(m, c): self.standing(m, c) for m in {r.model for r in self.rows} for c in self.metrics}
         for row in self.rows:
             cells = [row.model, row.method]
-            for column in self.metrics:
-                standing = standings[row.model, column]
-                place = {standing.best: 1, standing.second: 2}.get(row.method, 0)
-                cells.append(mark(f"{row[column]:.3f}", place))
+            cells += [mark(f"{row[column]:.3f}", self._place(row, column)) for column in self.metrics]
             cells += [f"{row.facts[fact]:.4g}" if fact in row.facts else "" for fact in self.facts]
             yield [*cells, f"{row.seconds:.3g}"] if self._timed else cells
+
+    def _place(self, row: TableRow, column: str) -> int:
+        """1 for the best mean of a model, as the table shows it, 2 for the second, else 0."""
+        better, own = higher_is_better(column), float(f"{row[column].mean:.3f}")
+        if better is None or np.isnan(own):
+            return 0
+        others = [float(f"{other[column].mean:.3f}") for other in self.rows if other.model == row.model]
+        place = 1 + sum(other > own if better else other < own for other in others)
+        return place if place <= 2 else 0
 
     @property
     def _timed(self) -> bool:

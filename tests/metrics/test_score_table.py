@@ -42,9 +42,9 @@ def test_markdown_and_latex_mark_the_best(known):
     assert "| insertion ↑ | deletion ↓ |" in markdown
     good = next(line for line in markdown.splitlines() if "| good |" in line)
     assert good.count("**") == 4
-    assert len(re.findall(r"\| \*[^*]", markdown)) == 2
+    assert len(re.findall(r"\| \*[^*]", markdown)) == 4  # two are level
     assert "net\\_1 & good & \\textbf{0.831 $\\pm$" in latex
-    assert latex.count("\\underline{") == 2
+    assert latex.count("\\underline{") == 4
 
 
 def test_rows_in_order_of_a_metric(known):
@@ -100,7 +100,7 @@ def test_a_table_is_made_of_scores_that_exist(measured, tmp_path):
         for name in table.metrics:
             torch.testing.assert_close(row.values[name], measured[row.method][name].values)
             assert row[name].mean == pytest.approx(measured[row.method][name].mean)
-    assert table.headings == ["model", "method", "insertion ↑", "ins-del ↑", "sparseness ↑"]  # and no times
+    assert table.headings == ["model", "method", "insertion ↑", "ins-del ↑", "sparseness"]  # and no times
     assert all(len(cells) == 5 for cells in table.cells())
     table.write(tmp_path)
     assert pq.read_table(tmp_path / "scores.parquet").num_rows == 6
@@ -150,3 +150,26 @@ def test_what_does_not_fit_into_one_table_is_said(measured):
     rise = measure(net, images, maps, "insertion", "rise", steps=3)
     with pytest.raises(OptionError, match='for insertion these have protocol="default" and "rise"'):
         ScoreTable.of([measured["gradient"], rise], ["insertion"])
+
+
+def _marks(table, metric):
+    column = 2 + table.metrics.index(metric)
+    return [cells[column].rpartition("|")[2] for cells in table.cells(lambda text, rank: f"{text}|{rank}")]
+
+
+def test_means_that_read_the_same_have_the_same_mark():
+    def table(*means):
+        rows = [TableRow("net", f"m{i}", {"deletion": torch.tensor([m, m])}, 1.0) for i, m in enumerate(means)]
+        return ScoreTable(tuple(rows), ("deletion",), "default", 2)
+
+    assert _marks(table(0.3, 0.1, 0.2, 0.4), "deletion") == ["0", "1", "2", "0"]
+    assert _marks(table(0.2, 0.10001, 0.09999, 0.4), "deletion") == ["0", "1", "1", "0"]  # two best, and no second
+    assert _marks(table(0.2, 0.1, 0.2, float("nan")), "deletion") == ["2", "1", "2", "0"]
+
+
+def test_sparseness_is_no_ranking(measured):
+    table = ScoreTable.of(measured.values())
+    assert _marks(table, "sparseness") == ["0", "0"]
+    assert sorted(_marks(table, "insertion")) in (["1", "2"], ["1", "1"])
+    assert not any("sparseness" in note for note in table.notes())
+    assert table.standing("small-cnn", "sparseness").best == ""

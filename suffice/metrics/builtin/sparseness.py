@@ -13,7 +13,7 @@ from suffice.metrics.outcome import Outcome
 
 @metric(
     "sparseness",
-    higher_is_better=True,
+    higher_is_better=None,  # a map can be too sparse as well as too flat
     bounds=(0, 1),
     needs=("maps",),
     reference="Chalasani et al., Concise Explanations of Neural Networks using Adversarial Training, ICML 2020",
