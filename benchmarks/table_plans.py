@@ -185,6 +185,15 @@ def _tis(ratio: float, masks: int) -> Entry:
     return Entry("tis", {"ratio": ratio, "masks": masks}, f"tis {ratio} {masks}")
 
 
+def tis_emptied(net: suffice.Classifier) -> list[Entry]:
+    """Both rules for clusters that lose all their channels, with ever fewer masks."""
+    return [
+        Entry("tis", {"masks": count, "emptied": rule}, f"tis {count}, emptied {rule}")
+        for count in tis_masks(net)
+        for rule in ("zero", "left")
+    ]
+
+
 def tis_rivals(net: suffice.Classifier) -> list[Entry]:
     """The methods TIS compares itself with, as its authors ran them; SmoothGrad with the noise of its own paper."""
     settings: dict[str, dict[str, Any]] = {
@@ -277,6 +286,8 @@ TABLES: Mapping[str, tuple[Plan, ...]] = {
     "real-vit": _real("vit-tiny"),
     "real-tis": _tis_plans("vit-tiny"),
     "real-tis-time": (replace(_tis_time("vit-tiny"), name=""),),
+    "tis-emptied": (Plan("", ("zoo/deit",), tis_emptied, FAITHFUL, "tis"),),
+    "real-tis-emptied": (Plan("", ("vit-tiny",), tis_emptied, FAITHFUL, "tis"),),
     "real-vit-cx-readings": (_readings("vit-tiny"),),
     "real-igos": (Plan("", ("vit-tiny", "resnet50-v1"), igos_rivals, DEL_INS_PG, "vit-cx"),),
     "igos": tuple(

@@ -15,7 +15,7 @@ from suffice.metrics import find_protocol
 from suffice.metrics.score_table import TableRow
 
 TINY = tables.Settings(images=2, quick=True, steps=2)
-ZOO = ("zoo-methods", "zoo-transformers", "vit-cx-ablations", "vit-cx-readings", "tis", "igos")
+ZOO = ("zoo-methods", "zoo-transformers", "vit-cx-ablations", "vit-cx-readings", "tis", "tis-emptied", "igos")
 
 
 @pytest.fixture(scope="module")

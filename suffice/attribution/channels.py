@@ -21,6 +21,7 @@ from suffice.vision.noise import uniform_noise
 
 Linkage = Literal["complete", "average", "single"]
 Representative = Literal["mean", "stretched"]
+Emptied = Literal["zero", "left"]
 
 # Numbers that the distances of one portion of images may take during k-means: one gigabyte.
 _AT_ONCE = 1 << 28
@@ -83,13 +84,20 @@ def agglomerate(distances: Tensor, threshold: float, linkage: Linkage = "complet
 
 
 def k_means(
-    samples: Tensor, count: int, seeds: Tensor, *, iterations: int = 100, tolerance: float = 1e-4
+    samples: Tensor,
+    count: int,
+    seeds: Tensor,
+    *,
+    iterations: int = 100,
+    tolerance: float = 1e-4,
+    emptied: Emptied = "left",
 ) -> tuple[Tensor, Tensor]:
     """Euclidean k-means of samples [B, n, features] by Lloyd's algorithm, one clustering an image.
 
     It begins at distinct samples: those with the lowest numbers in the first draw of uniform noise of the image's seed.
     It ends when the centroids together moved by no more than the tolerance (sum of squares), image by image. A cluster
-    that loses all its samples stays where it was.
+    that loses all its samples is ``"left"`` where it was, and hardly ever gains any again; or it moves to ``"zero"``,
+    where it gains those samples that are small.
 
     Returns centroids [B, count, features], and how many samples each was last the nearest of, [B, count] int64.
 
@@ -104,7 +112,7 @@ def k_means(
     at_once = max(1, _AT_ONCE // (samples.shape[1] * count))
     start = first_samples(seeds, samples.shape[1], count)
     parts = zip(samples.split(at_once), start.split(at_once), strict=True)
-    centroids, sizes = zip(*(_k_means(*part, iterations, tolerance) for part in parts), strict=True)
+    centroids, sizes = zip(*(_k_means(*part, iterations, tolerance, emptied) for part in parts), strict=True)
     return torch.cat(centroids), torch.cat(sizes)
 
 
@@ -128,7 +136,9 @@ def _joined(one: Tensor, other: Tensor, share: Tensor, linkage: Linkage) -> Tens
     return share[:, None] * one + (1 - share)[:, None] * other
 
 
-def _k_means(samples: Tensor, start: Tensor, iterations: int, tolerance: float) -> tuple[Tensor, Tensor]:
+def _k_means(
+    samples: Tensor, start: Tensor, iterations: int, tolerance: float, emptied: Emptied
+) -> tuple[Tensor, Tensor]:
     images, count = start.shape
     features = samples.shape[2]
     centroids = samples.gather(1, start[:, :, None].expand(-1, -1, features))
@@ -144,7 +154,8 @@ def _k_means(samples: Tensor, start: Tensor, iterations: int, tolerance: float) 
         sums = torch.zeros(number.numel(), features, dtype=exact, device=samples.device)
         sums.index_add_(0, place, own.flatten(0, 1).to(exact))
         means = (sums.view(len(active), count, features) / number.clamp(min=1)[:, :, None]).to(samples.dtype)
-        after = torch.where(number[:, :, None] > 0, means, before)
+        # The sum over no samples is 0, and so is what stands for their mean.
+        after = means if emptied == "zero" else torch.where(number[:, :, None] > 0, means, before)
         centroids[active], sizes[active] = after, number
         moves = (after - before).square().sum(dim=(1, 2)) > tolerance
         active = active[moves]

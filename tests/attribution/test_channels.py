@@ -75,11 +75,14 @@ def test_k_means_begins_at_distinct_samples_and_stops_in_time():
     assert torch.equal(lax, once)
 
 
-def test_a_cluster_without_samples_stays_where_it_was():
+def test_a_cluster_without_samples_stays_where_it_was_or_goes_to_zero():
     samples = torch.zeros(1, 4, 2)  # all the same, so that all but one cluster are empty
     centroids, sizes = k_means(samples + 3, 3, torch.tensor([0]))
     assert torch.equal(centroids, torch.full((1, 3, 2), 3.0))
     assert sizes.sum() == 4
     assert (sizes > 0).sum() == 1
+    centroids, sizes = k_means(samples + 3, 3, torch.tensor([0]), emptied="zero")
+    torch.testing.assert_close(centroids, 3 * (sizes > 0)[:, :, None].expand(-1, -1, 2).float())
+    assert sizes.sort().values.tolist() == [[0, 0, 4]]
     with pytest.raises(OptionError, match="5 clusters of 4"):
         k_means(samples, 5, torch.tensor([0]))

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import torch
 from torch import Tensor
 
-from suffice.attribution.channels import k_means, precise
+from suffice.attribution.channels import Emptied, k_means, precise
 from suffice.attribution.method import method
 from suffice.attribution.tokens.dropping import can_drop_tokens, token_dropping
 from suffice.errors import OptionError
@@ -41,6 +41,7 @@ def tis(
     mode: Mode = "tokens",
     baseline: Baseline = "noise",
     iterations: Count = 100,
+    emptied: Emptied = "zero",
 ) -> Tensor:
     """Mean score of token subsets, sampled by clustering activations, in which a token is kept.
 
@@ -58,6 +59,9 @@ def tis(
         baseline: What shows in place of hidden pixels. The authors' code takes uniform noise in ImageNet's units,
             ``"tis-noise"``; ``"noise"`` is uniform over colors.
         iterations: Most iterations of k-means.
+        emptied: Where a cluster goes that loses all its channels. ``"zero"``: to the origin, as in the authors'
+            library, where it gains channels that are small. ``"left"``: it stays where it was. One that ends without a
+            channel makes no mask; in the authors' code, one of arbitrary tokens.
 
     Returns:
         [B, h, w] on the grid of tokens; 0 for tokens that no mask keeps.
@@ -71,7 +75,9 @@ def tis(
             "torchvision and transformers take any number of tokens; write mode='pixels' to hide pixels instead."
         )
     channels, (height, width) = _channels(batch)
-    centroids, sizes = k_means(channels, min(masks, channels.shape[1]), batch.seeds, iterations=iterations)
+    centroids, sizes = k_means(
+        channels, min(masks, channels.shape[1]), batch.seeds, iterations=iterations, emptied=emptied
+    )
     image, cluster = (sizes > 0).nonzero(as_tuple=True)
     # Stable, so that tied tokens come in the same order on every device.
     order = centroids[image, cluster].sort(dim=1, descending=True, stable=True).indices

@@ -19,7 +19,7 @@ TARGETS = [1, 4, 2, 0, 3, 1, 2, 4]
 IDS = [picture.id for picture in suffice.open_images(IMAGES)]
 
 
-def literal_masks(module, x, seed, clusters, ratios):
+def literal_masks(module, x, seed, clusters, ratios, emptied="zero"):
     """The masks of one image [1, 3, H, W], each a list of tokens that are kept."""
     outputs = []
     handles = [block.register_forward_hook(lambda m, i, o: outputs.append(o)) for block in module.blocks]
@@ -33,7 +33,10 @@ def literal_masks(module, x, seed, clusters, ratios):
         members = [[] for _ in range(clusters)]
         for channel in channels:
             members[min(range(clusters), key=lambda c: float((channel - centroids[c]).square().sum()))].append(channel)
-        moved = [torch.stack(own).mean(dim=0) if own else old for own, old in zip(members, centroids, strict=True)]
+        moved = [
+            torch.stack(own).mean(dim=0) if own else torch.zeros_like(old) if emptied == "zero" else old
+            for own, old in zip(members, centroids, strict=True)
+        ]
         change = sum(float((new - old).square().sum()) for new, old in zip(moved, centroids, strict=True))
         centroids = moved
         if change <= 1e-4:
@@ -64,14 +67,14 @@ def with_pixels(x, noise, kept, grid):
 
 
 @torch.no_grad()
-def literal_tis(net, image, target, clusters, ratios, mode, seed):
+def literal_tis(net, image, target, clusters, ratios, mode, seed, emptied="zero"):
     """The map of one image, as pixels [1, 3, H, W] or as it was opened, and all masks."""
     (own,) = suffice.open_images(image).ids
     module, pixels, grid = net.module, net.prepare(image), net.module.patch_embed.grid_size
     x = net.normalize(pixels)
     noise = net.normalize(make_baseline("noise", pixels, ids=[own], seed=seed))
     total, times = torch.zeros(grid).flatten().double(), torch.zeros(grid).flatten().double()
-    masks = literal_masks(module, x, image_seed(seed, own), clusters, ratios)
+    masks = literal_masks(module, x, image_seed(seed, own), clusters, ratios, emptied)
     for kept in masks:
         logits = with_tokens(module, x, kept) if mode == "tokens" else module(with_pixels(x, noise, kept, grid))
         for t in kept:
@@ -111,6 +114,21 @@ def test_equals_a_literal_twin(make, clusters, ratios, mode):
         repeated += len(masks) - len(set(map(tuple, masks)))
     assert (ours.flatten(1).std(dim=1) / ours.mean(dim=(1, 2))).min() > 0.01
     assert repeated > 0 or len(ratios) == 1 or known  # equal masks count as often as they occur
+
+
+def test_clusters_that_lose_all_channels_go_where_they_are_told():
+    net = trained("deit", torch.float64)
+    images, targets = (given[5:6] for given in scenes())
+    options = {"masks": 64, "seed": 2}  # which empties one of the clusters
+    found = {e: attribute(net, images, "tis", targets, emptied=e, **options).maps for e in ("zero", "left")}
+    counts = {}
+    for emptied, maps in found.items():
+        twin, masks = literal_tis(net, images, targets[0], 64, (0.5,), "tokens", 2, emptied)
+        torch.testing.assert_close(maps[0], twin, rtol=1e-4, atol=1e-7)
+        counts[emptied] = len(masks)
+    assert counts == {"zero": 64, "left": 63}
+    assert (found["zero"] - found["left"]).abs().max() > 1e-4
+    assert torch.equal(attribute(net, images, "tis", targets, **options).maps, found["zero"])
 
 
 @torch.no_grad()
@@ -168,6 +186,7 @@ def test_mistakes():
         ({"ratio": (0.5, 1.5)}, "ratio="),
         ({"ratio": ()}, "ratio="),
         ({"iterations": 0}, "iterations=0"),
+        ({"emptied": "far"}, "emptied='far'; it can be 'zero' or 'left'"),
     ):
         with pytest.raises(OptionError, match=words):
             attribute(plain(), IMAGES[:1], "tis", **options)
