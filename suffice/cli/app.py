@@ -10,6 +10,7 @@ import typer
 
 import suffice
 from suffice.cli import bench, demo, evidence, explain, listing, predict, sanity, score, train
+from suffice.cli.messages import of_this_command
 from suffice.cli.output import stderr
 from suffice.errors import SufficeError
 
@@ -54,7 +55,7 @@ def main() -> None:
         app()
     except SufficeError as error:
         stderr.print("[bold red]Error:[/bold red]", end=" ")
-        stderr.print(str(error), markup=False, soft_wrap=True)
+        stderr.print(of_this_command(str(error)), markup=False, soft_wrap=True)
         sys.exit(2)
     except KeyboardInterrupt:
         stderr.print("Stopped.")

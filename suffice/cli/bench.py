@@ -4,15 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
 
 from suffice.cli import options as opt
 from suffice.cli import output
+from suffice.cli.groups import ImageOptions, ModelOptions, flat
 
 app = typer.Typer(help="Measure speed on this machine, as ratios against the bare model.", no_args_is_help=True)
 
+
+@dataclass(frozen=True)
+class ViT(ModelOptions):
+    """The model to measure, by default a small transformer."""
+
+    model: Annotated[str, typer.Option("--model", "-m", help="Model to measure.")] = "timm/vit_tiny_patch16_224"
+
+
+@dataclass(frozen=True)
+class ResNet(ModelOptions):
+    """The model to measure, by default a small convolutional network."""
+
+    model: Annotated[str, typer.Option("--model", "-m", help="Model to measure.")] = "timm/resnet18"
+
+
+PhotoFiles = Annotated[list[str], typer.Argument(help="Image files, folders, CSV/JSONL lists, or scenes:test[:5].")]
 MaskedBatch = Annotated[int, typer.Option(min=1, help="Masked images per forward.")]
 # Headings and formats of tables, in the order of the fields of a timing.
 PROBE_COLUMNS = {
@@ -30,17 +48,15 @@ METHODS_COLUMNS = {
         "suffice bench probe --model timm/resnet50 --random-weights --batch 1024 --precision bf16 --compile",
     )
 )
+@flat
 def probe(
-    model: opt.ModelName = "timm/vit_tiny_patch16_224",
+    model: ViT,
     images: Annotated[int, typer.Option(min=1, help="Images that the questions are about.")] = 4,
     batch: MaskedBatch = 32,
     precision: opt.ModelPrecision = "fp32",
     compile: opt.Compile = False,
     batches: Annotated[int, typer.Option(min=1, help="Forwards per timing.")] = 4,
     rounds: Annotated[int, typer.Option(min=1, help="Timings of each kind; the median counts.")] = 5,
-    checkpoint: opt.Checkpoint = None,
-    random_weights: opt.RandomWeights = False,
-    device: opt.Device = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Forwards per second of the bare model and inside the probe, and their ratio."""
@@ -48,7 +64,7 @@ def probe(
 
     from suffice.bench import benchmark_probe
 
-    net = opt.load_model(model, checkpoint, random_weights, device)
+    net = model.load()
     on_gpu = net.device.type == "cuda"
     where = torch.cuda.get_device_name(net.device) if on_gpu else f"CPU, {torch.get_num_threads()} threads"
     how: dict[str, Any] = {"batch_size": batch, "precision": precision, "compile": compile}
@@ -67,27 +83,25 @@ def probe(
         "suffice bench evidence photos/ --model timm/resnet50 --batch 1024 --precision bf16 --compile --images 500",
     )
 )
+@flat
 def evidence(
-    photos: opt.ImageFiles,
-    model: opt.ModelName = "timm/vit_tiny_patch16_224",
+    photos: PhotoFiles,
+    model: ViT,
     images: Annotated[int, typer.Option(min=1, help="Use the first so many images.")] = 8,
     at_once: Annotated[int | None, typer.Option(min=1, help="Images searched side by side.")] = None,
     batch: MaskedBatch = 32,
     precision: opt.ModelPrecision = "fp32",
     compile: opt.Compile = False,
     twin_images: Annotated[int, typer.Option(min=0, help="Images to search one question at a time, too.")] = 1,
-    checkpoint: opt.Checkpoint = None,
-    random_weights: opt.RandomWeights = False,
-    device: opt.Device = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Speed of finding evidence, beside the bare model and beside asking one question at a time."""
     from suffice.bench import benchmark_evidence
 
-    net = opt.load_model(model, checkpoint, random_weights, device)
+    net = model.load()
     how: dict[str, Any] = {"batch_size": batch, "precision": precision, "compile": compile}
     how |= {"images_at_once": at_once or "auto", "twin_images": twin_images}
-    timing = benchmark_evidence(net, opt.images_of(photos, images), **how)
+    timing = benchmark_evidence(net, ImageOptions(photos).open(images), **how)
     _print_one(timing, {"model": net.name}, f"{net.name} · batch {batch} · {precision}", as_json)
 
 
@@ -98,9 +112,10 @@ def evidence(
         "suffice bench methods photos/ --model timm/vit_base_patch16_224 --methods tis --option tis.masks=1024",
     )
 )
+@flat
 def methods(
+    model: ResNet,
     photos: Annotated[list[str] | None, typer.Argument(help="Images to explain; default: random ones.")] = None,
-    model: opt.ModelName = "timm/resnet18",
     names: Annotated[str | None, typer.Option("--methods", help="Separated by commas; default: all that fit.")] = None,
     option: opt.MethodOptions = None,
     images: Annotated[int, typer.Option(min=1, help="How many images to explain.")] = 4,
@@ -109,9 +124,6 @@ def methods(
     compile: Annotated[bool, typer.Option("--compile", help="Compile the model where a method allows it.")] = False,
     rounds: Annotated[int, typer.Option(min=1, help="Timings of each; the best counts.")] = 3,
     peer_images: Annotated[int | None, typer.Option(min=1, help="Time peers on the first so many only.")] = None,
-    checkpoint: opt.Checkpoint = None,
-    random_weights: opt.RandomWeights = False,
-    device: opt.Device = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Images per second of attribution methods, beside the fastest of the peers that are installed.
@@ -123,10 +135,10 @@ def methods(
     from suffice.attribution import list_methods
     from suffice.bench import benchmark_methods
 
-    net = opt.load_model(model, checkpoint, random_weights, device)
+    net = model.load()
     chosen, options = opt.chosen_methods(names or ",".join(list_methods(net=net)), option)
     if photos:
-        pixels = net.prepare(opt.images_of(photos, images))
+        pixels = net.prepare(ImageOptions(photos).open(images))
     else:
         pixels = torch.rand(images, 3, *net.size, generator=torch.Generator().manual_seed(0))
     how: dict[str, Any] = {"batch_size": batch, "precision": precision, "compile": compile}
@@ -137,9 +149,11 @@ def methods(
         for timing in benchmark_methods(net, [one.name for one in chosen], pixels, **how, **more):
             timings.append(timing)
             on_progress(len(timings), len(chosen))
-    if len(timings) < len(chosen):
+    stopped = len(timings) < len(chosen)
+    if stopped:
         output.note(f"Stopped early, after {len(timings)} of {len(chosen)} methods.")
     _print_each(timings, {"setting": setting, "options": options}, METHODS_COLUMNS, as_json)
+    output.finish((), stopped)
 
 
 @app.command(
@@ -148,9 +162,10 @@ def methods(
         "suffice bench metrics photos/ --model timm/resnet50 --images 5000 --batch 1024 --precision fp16 --compile",
     )
 )
+@flat
 def metrics(
-    photos: opt.ImageFiles,
-    model: opt.ModelName = "timm/resnet18",
+    photos: PhotoFiles,
+    model: ResNet,
     names: Annotated[str, typer.Option("--metric", help="Measured together; separated by commas.")] = (
         "insertion,deletion"
     ),
@@ -160,16 +175,13 @@ def metrics(
     batch: MaskedBatch = 32,
     precision: opt.ModelPrecision = "fp32",
     compile: opt.Compile = False,
-    checkpoint: opt.Checkpoint = None,
-    random_weights: opt.RandomWeights = False,
-    device: opt.Device = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Speed of measuring random maps, beside the bare model."""
     from suffice.bench import benchmark_metrics
 
-    net = opt.load_model(model, checkpoint, random_weights, device)
-    opened = opt.images_of(photos, images)
+    net = model.load()
+    opened = ImageOptions(photos).open(images)
     opened = opened[[number % len(opened) for number in range(images)]]
     how: dict[str, Any] = {"batch_size": batch, "precision": precision, "compile": compile}
     more: dict[str, Any] = {} if steps is None else {"steps": steps}

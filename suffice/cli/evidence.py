@@ -11,6 +11,7 @@ import typer
 
 from suffice.cli import options as opt
 from suffice.cli import output
+from suffice.cli.groups import ImageOptions, ModelOptions, flat
 from suffice.errors import OptionError
 
 if TYPE_CHECKING:
@@ -26,9 +27,10 @@ FEW = 20  # up to so many images are printed, and get figures without being aske
 LIMITS = ("certify", "max_mses", "max_size", "max_questions")  # numbers that can be none
 
 
+@flat
 def evidence(
-    images: opt.ImageFiles,
-    model: opt.ModelName,
+    images: ImageOptions,
+    model: ModelOptions,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -92,15 +94,9 @@ def evidence(
         bool, typer.Option("--necessary", help="Find the smallest sets without which the rest is not enough.")
     ] = False,
     refine: Annotated[str | None, typer.Option(help="Refine MSEs on finer grids, such as 14,28.")] = None,
-    checkpoint: opt.Checkpoint = None,
-    random_weights: opt.RandomWeights = False,
-    labels: opt.Labels = None,
-    prompt: opt.Prompts = None,
     score: Annotated[
         Literal["softmax", "sigmoid"] | None, typer.Option(help="What the confidence is.  [default: softmax]")
     ] = None,
-    device: opt.Device = None,
-    resize: opt.ResizeRule = None,
     batch: Annotated[int | None, typer.Option(min=1, help="Masked images per forward.")] = None,
     precision: opt.ModelPrecision = "fp32",
     compile: opt.Compile = False,
@@ -142,11 +138,12 @@ def evidence(
     from suffice.report.names import figure_folder
 
     check_format(format)
-    opened = opt.images_of(images)
-    net = opt.load_model(model, checkpoint, random_weights, device, resize, labels, prompt)
+    opened = images.open()
+    net = model.load()
     net = net if score is None else net.replace(score=score)
     runner = Runner(net, batch_size=batch or "auto", precision=precision, compile=compile)
-    how: dict[str, Any] = {"out": out, "regions": regions, "overwrite": overwrite, "on_error": opt.on_error(opened)}
+    on_error = images.on_error_of(opened)
+    how: dict[str, Any] = {"out": out, "regions": regions, "overwrite": overwrite, "on_error": on_error}
     run = EvidenceRun(net, opened, target, settings, runner, **how)
     if run.earlier:
         output.note(f"{run.earlier} of {len(opened)} were there already.")

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from suffice.cli import options as opt
 from suffice.cli import output
+from suffice.cli.groups import ImageOptions, ModelOptions, flat
+
+if TYPE_CHECKING:
+    from suffice.report import Explanations
 
 EXAMPLES = output.examples(
     "suffice explain cat.jpg --model timm/deit_small_patch16_224 --method grad-cam,rise,igos++ --out maps",
@@ -19,9 +23,10 @@ EXAMPLES = output.examples(
 )
 
 
+@flat
 def explain(
-    images: opt.ImageFiles,
-    model: opt.ModelName,
+    images: ImageOptions,
+    model: ModelOptions,
     method: opt.MethodNames = "grad-cam",
     target: Annotated[
         list[str] | None,
@@ -33,18 +38,14 @@ def explain(
     top: Annotated[int, typer.Option(min=1, help="Predictions to show.")] = 3,
     option: opt.MethodOptions = None,
     score: Annotated[
-        bool, typer.Option("--score", help="Measure insertion and deletion and write them below each map.")
+        bool,
+        typer.Option("--score", help="Measure insertion and deletion, for the table, scores.parquet and the figures."),
     ] = False,
     out: Annotated[Path, typer.Option(callback=opt.writable, help="Folder for figures and maps.")] = Path(
         "explanations"
     ),
+    format: opt.PictureFormat = "svg",
     seed: opt.Seed = 0,
-    checkpoint: opt.Checkpoint = None,
-    random_weights: opt.RandomWeights = False,
-    labels: opt.Labels = None,
-    prompt: opt.Prompts = None,
-    device: opt.Device = None,
-    resize: opt.ResizeRule = None,
     batch: opt.Batch = None,
     precision: opt.ModelPrecision = "fp32",
     as_json: opt.AsJson = False,
@@ -52,34 +53,47 @@ def explain(
     """Draw where each method says that the model finds its reasons, one figure an image, and keep the raw maps.
 
     A figure has the image with its best predictions, and one overlay a method; with several targets, one row a class.
-    Raw maps are written as safetensors, one file for each method and target.
+    Raw maps are written as safetensors, one file for each method and target. Methods that do not fit the model are left
+    out and named.
     """
     from suffice.perturb import Runner
     from suffice.report import explain_images
 
-    opened = opt.images_of(images)
+    opened = images.open()
     chosen, options = opt.chosen_methods(method, option)
-    net = opt.load_model(model, checkpoint, random_weights, device, resize, labels, prompt)
-    if method.strip() == "all":
-        chosen = [one for one in chosen if one.incompatibility(net) is None]
-    opt.note_precision(precision, chosen)
-    with output.progress("Explaining") as on_progress:
+    net = model.load()
+    opt.note_precision(precision, [one for one in chosen if one.incompatibility(net) is None])
+    with output.asking("Explaining"):
         found = explain_images(
-            net, opened, chosen, target or (), options=options, score=score, top=top, out=out, seed=seed,
-            runner=Runner(net, batch_size=batch or "auto", precision=precision), on_error=opt.on_error(opened),
-            on_progress=on_progress,
+            net, opened, chosen, target or (), options=options, score=score, top=top, out=out, format=format, seed=seed,
+            runner=Runner(net, batch_size=batch or "auto", precision=precision),
+            on_error=images.on_error_of(opened),
         )  # fmt: skip
-    names = [one.name for one in chosen]
     if as_json:
-        output.print_json({"model": net.name, "methods": names, "figures": list(map(str, found.figures))})
+        skipped = [vars(skip) for skip in found.skipped]
+        made = {"methods": found.methods, "left_out": found.left_out, "figures": list(map(str, found.figures))}
+        output.print_json({**found.about, **made, "images": found.rows(), "skipped": skipped})
     else:
-        rows = [
-            (name, label, f"{confidence:.3f}")
-            for by_method in found.maps.values()
-            for first in list(by_method.values())[:1]
-            for name, label, confidence in zip(first.names, first.labels, first.confidences.tolist(), strict=True)
-        ]
-        output.print_table(net.name, ("image", "explained", net.score), rows, right=(2,))
+        _print(found)
         figures = f"{len(found.figures)} figure{'s' if len(found.figures) > 1 else ''}"
-        output.note(f"Written to {out}: {figures}, and the raw maps of {', '.join(names)}")
+        tables = ", scores.csv, scores.json and scores.parquet" if score else ""
+        output.note(f"Written to {out}: {figures}, and the raw maps of {', '.join(found.methods)}{tables}")
+    if method.strip() != "all":
+        opt.note_left_out(chosen, net)
     output.finish(found.skipped)
+
+
+def _print(found: Explanations) -> None:
+    """The classes explained and, where they were measured, the scores of each method."""
+    from suffice.metrics.scores import with_arrow
+
+    rows = found.rows()
+    if not found.scores:  # the same for every method
+        rows = [row for row in rows if row["method"] == found.methods[0]]
+    scores = [[row["method"], *(f"{row[name]:.3f}" for name in found.metrics)] if found.scores else [] for row in rows]
+    measured = ["method", *map(with_arrow, found.metrics)] if found.scores else []
+    cells = [
+        [row["image"], row["label"], f"{row['confidence']:.3f}", *own] for row, own in zip(rows, scores, strict=True)
+    ]
+    heads = ["image", "explained", found.net.score, *measured]
+    output.print_table(found.net.name, heads, cells, right=[2, *range(4, len(heads))])

@@ -8,6 +8,7 @@ import typer
 
 from suffice.cli import options as opt
 from suffice.cli import output
+from suffice.cli.groups import ModelOptions
 
 MODELS_EXAMPLES = output.examples(
     "suffice models[/green]  (the sources)[green]",
@@ -53,8 +54,14 @@ def methods(
 ) -> None:
     """List attribution methods: what they do, what they need of a model, and their options."""
     from suffice.attribution import all_methods
+    from suffice.vision.own import is_own
 
-    net = None if model is None else opt.load_model(model, None, True, "cpu")
+    # Weights do not matter, but a model of one's own comes with its.
+    net = None
+    if model is not None:
+        asked = ModelOptions(model, random_weights=not is_own(model), device="cpu")
+        with asked.in_force():
+            net = asked.load()
     known = all_methods().values()
     misfits = {} if net is None else {m.name: m.incompatibility(net) for m in known}
     if as_json:

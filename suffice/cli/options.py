@@ -19,15 +19,11 @@ from suffice.errors import OptionError
 if TYPE_CHECKING:
     from suffice.attribution import Method
     from suffice.metrics import Entry
-    from suffice.vision import Classifier, Images
-    from suffice.vision.stream import OnError
+    from suffice.vision import Classifier
 
 Precision = Literal["fp32", "ieee", "tf32", "bf16", "fp16"]
-Resize = Literal["crop", "squash"]
+Format = Literal["svg", "png", "pdf"]
 
-ModelName = Annotated[str, typer.Option("--model", "-m", help="Model, such as timm/deit_small_patch16_224.")]
-Checkpoint = Annotated[Path | None, typer.Option(help="Weights to use instead of the published ones.")]
-RandomWeights = Annotated[bool, typer.Option("--random-weights", help="Random weights; needs no network.")]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, …; default the first GPU, else the CPU.")]
 MethodNames = Annotated[
     str, typer.Option("--method", help="Methods, separated by commas, or all; see suffice methods.")
@@ -41,26 +37,8 @@ Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
 Batch = Annotated[int | None, typer.Option(min=1, help="Inputs per forward.")]
 ModelPrecision = Annotated[Precision, typer.Option("--precision", help="Precision of the model.")]
 Compile = Annotated[bool, typer.Option("--compile", help="Compile the model with torch.compile.")]
-ResizeRule = Annotated[Resize | None, typer.Option("--resize", help="Overrule the weights' own resize rule.")]
-Labels = Annotated[str | None, typer.Option("--labels", help="Names of the classes, as a,b,c, or a file, one a line.")]
-Prompts = Annotated[
-    list[str] | None,
-    typer.Option("--prompt", help="For CLIP and SigLIP: the text, with {} for the label; several are averaged."),
-]
-ImageFiles = Annotated[list[str], typer.Argument(help="Image files, folders, CSV/JSONL lists, or scenes:test[:5].")]
+PictureFormat = Annotated[Format, typer.Option("--format", help="Of pictures; png, pdf: needs vl-convert-python.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-
-
-def images_of(images: list[str], count: int | None = None) -> Images:
-    """The images that a command is about, or the first so many of them."""
-    from suffice.vision import open_images
-
-    return open_images(images[0] if len(images) == 1 else images)[:count]
-
-
-def on_error(images: Images) -> OnError:
-    """One image that cannot be read is an error; of several, it is skipped and named."""
-    return "raise" if len(images) == 1 else "skip"
 
 
 def writable(folder: Path | None) -> Path | None:
@@ -79,36 +57,6 @@ def writable(folder: Path | None) -> Path | None:
             with contextlib.suppress(OSError):
                 part.rmdir()
     return folder
-
-
-def label_names(text: str | None) -> list[str] | None:
-    """The names of classes that ``--labels`` gives: separated by commas, or in a file with one a line."""
-    if text is None:
-        return None
-    if Path(text).is_file():
-        names = Path(text).read_text("utf-8").splitlines()
-    elif "," in text:
-        names = text.split(",")
-    else:
-        raise OptionError(f"--labels {text} is no file; for names write cat,dog, and cat, for one alone.")
-    return [name.strip() for name in names if name.strip()]
-
-
-def load_model(
-    name: str,
-    checkpoint: Path | None,
-    random_weights: bool,
-    device: str | None,
-    resize: Resize | None = None,
-    labels: str | None = None,
-    prompt: list[str] | None = None,
-) -> Classifier:
-    """Load the classifier that the shared options name."""
-    from suffice.vision import load
-
-    given: dict[str, Any] = {"resize": resize, "labels": label_names(labels), "prompt": prompt or None}
-    options = {key: value for key, value in given.items() if value is not None}
-    return load(name, checkpoint=checkpoint, pretrained=not random_weights, device=device, **options)
 
 
 def chosen_methods(named: str, option: list[str] | None) -> tuple[list[Method], dict[str, dict[str, Any]]]:

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from suffice.cli.messages import of_this_command
 from suffice.progress import reporting
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def note(*lines: str) -> None:
 
 def finish(skipped: Sequence[Skip], stopped: bool = False) -> None:
     """Name the images that were skipped; exit with 130 if the user stopped the work, with 1 if any was skipped."""
-    note(*(f"Skipped {skip.name}: {skip.reason}" for skip in skipped))
+    note(*(of_this_command(f"Skipped {skip.name}: {skip.reason}") for skip in skipped))
     if stopped or skipped:
         raise typer.Exit(130 if stopped else 1)
 

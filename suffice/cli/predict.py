@@ -8,6 +8,7 @@ import typer
 
 from suffice.cli import options as opt
 from suffice.cli import output
+from suffice.cli.groups import ImageOptions, ModelOptions, flat
 
 EXAMPLES = output.examples(
     "suffice predict cat.jpg --model timm/deit_small_patch16_224",
@@ -16,25 +17,21 @@ EXAMPLES = output.examples(
 )
 
 
+@flat
 def predict(
-    images: opt.ImageFiles,
-    model: opt.ModelName,
+    images: ImageOptions,
+    model: ModelOptions,
     top: Annotated[int, typer.Option(min=1, help="Classes to show for each image.")] = 5,
-    checkpoint: opt.Checkpoint = None,
-    random_weights: opt.RandomWeights = False,
-    labels: opt.Labels = None,
-    prompt: opt.Prompts = None,
-    device: opt.Device = None,
-    resize: opt.ResizeRule = None,
     batch: Annotated[int, typer.Option(min=1, help="Images per forward.")] = 64,
     as_json: opt.AsJson = False,
 ) -> None:
     """Predict the classes of images. Files that cannot be read are named and skipped."""
-    opened = opt.images_of(images)
-    net = opt.load_model(model, checkpoint, random_weights, device, resize, labels, prompt)
-    with output.progress("Predicting") as on_progress:
-        on_error = opt.on_error(opened)
-        found = net.predict(opened, batch_size=batch, on_error=on_error, on_progress=on_progress)
+    from suffice.vision.provenance import provenance
+
+    opened = images.open()
+    net = model.load()
+    with output.asking("Predicting"):
+        found = net.predict(opened, batch_size=batch, on_error=images.on_error_of(opened))
     best = list(zip(found.names, found.top(top), strict=True))
     if as_json:
         listed = [
@@ -42,7 +39,7 @@ def predict(
             for name, row in best
         ]
         skipped = [{"image": skip.name, "reason": skip.reason} for skip in found.skipped]
-        about = {"model": net.name, "family": net.family, "score": net.score}
+        about = provenance(net, {"batch_size": batch})
         output.print_json({**about, "images": listed, "skipped": skipped})
     else:
         rows = [

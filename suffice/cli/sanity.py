@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -9,6 +10,7 @@ import typer
 
 from suffice.cli import options as opt
 from suffice.cli import output
+from suffice.cli.groups import ImageOptions, ModelOptions, flat
 from suffice.errors import MissingExtra, OptionError
 
 EXAMPLES = output.examples(
@@ -23,9 +25,10 @@ Check = Literal["cascading", "independent", "data"]
 How = Literal["reinitialize", "permute"]
 
 
+@flat
 def sanity(
-    images: opt.ImageFiles,
-    model: opt.ModelName,
+    images: ImageOptions,
+    model: ModelOptions,
     method: opt.MethodNames,
     check: Annotated[
         Check, typer.Option(help="Randomize from the output down, one layer at a time, or the training labels.")
@@ -42,12 +45,8 @@ def sanity(
     out: Annotated[
         Path | None, typer.Option(callback=opt.writable, help="Folder for table, CSV, Parquet and figures.")
     ] = None,
+    format: Annotated[opt.Format, typer.Option("--format", help="Of figures.")] = "png",
     seed: opt.Seed = 0,
-    checkpoint: opt.Checkpoint = None,
-    random_weights: opt.RandomWeights = False,
-    labels: opt.Labels = None,
-    prompt: opt.Prompts = None,
-    device: opt.Device = None,
     batch: opt.Batch = None,
     as_json: opt.AsJson = False,
 ) -> None:
@@ -63,20 +62,22 @@ def sanity(
         raise OptionError("--check data needs --permuted-model, and no other check takes it.")
     if check == "data" and (draws > 1 or how != "reinitialize"):
         raise OptionError("--check data draws no random weights, so it takes neither --draws nor --how.")
-    opened = opt.images_of(images, count)
+    opened = images.open(count)
     methods, options = opt.chosen_methods(method, option)
-    net = opt.load_model(model, checkpoint, random_weights, device, None, labels, prompt)
-    shared: dict[str, Any] = {"options": options, "seed": seed, "batch_size": batch or "auto"}
-    with output.progress("Explaining") as shared["on_progress"]:
+    net = model.load()
+    on_error = images.on_error_of(opened)
+    shared: dict[str, Any] = {"options": options, "seed": seed, "batch_size": batch or "auto", "on_error": on_error}
+    with output.asking("Explaining"):
         if check == "data":
             assert permuted_model is not None
             weights = Path(permuted_model)
             named = weights.is_file() or weights.suffix in (".safetensors", ".pth", ".pt")
-            other = opt.load_model(model if named else permuted_model, weights if named else None, False, device)
+            given = {"checkpoint": weights} if named else {"model": permuted_model, "checkpoint": None}
+            other = replace(model, random_weights=False, **given).load()
             found = data_randomization(net, other, opened, methods, **shared)
         else:
             found = sanity_check(net, opened, methods, check=check, how=how, draws=draws, **shared)
-    written = _write(found, out) if out is not None else ""
+    written = _write(found, out, format) if out is not None else ""
     if as_json:
         output.print_json(found.to_json())
     else:
@@ -86,12 +87,13 @@ def sanity(
     opt.note_left_out(methods, net)
     if written:
         output.note(written)
+    output.finish(found.skipped)
 
 
-def _write(found: Any, out: Path) -> str:
+def _write(found: Any, out: Path, format: opt.Format) -> str:
     files, lacking = list(found.write(out)), ""
     try:
-        files += found.draw(out)
+        files += found.draw(out, format)
     except MissingExtra as error:
         lacking = f" {error}"
     return f"Written to {out}: {', '.join(file.name for file in files)}.{lacking}"

@@ -9,9 +9,10 @@ import typer
 
 from suffice.cli import options as opt
 from suffice.cli import output
+from suffice.cli.groups import ImagesWithObjects, SeveralModels, flat
 
 if TYPE_CHECKING:
-    from suffice.metrics.score_table import TableRow
+    from suffice.metrics import ScoreTable
 
 EXAMPLES = output.examples(
     "suffice score photos/ --model timm/deit_small_patch16_224 --method grad-cam,vit-cx,tis --out scores",
@@ -23,9 +24,10 @@ EXAMPLES = output.examples(
 )
 
 
+@flat
 def score(
-    images: opt.ImageFiles,
-    model: Annotated[str, typer.Option("--model", "-m", help="Models, separated by commas.")],
+    images: ImagesWithObjects,
+    model: SeveralModels,
     method: opt.MethodNames,
     metric: Annotated[str, typer.Option(help="Metrics, separated by commas; insertion/gray is a part of one.")] = (
         "insertion,deletion"
@@ -35,6 +37,7 @@ def score(
         Literal["label", "predicted"] | None,
         typer.Option(help="Explain the label or the predicted class; default: as the protocol."),
     ] = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="Of curves; default: as the protocol has it.")] = None,
     option: opt.MethodOptions = None,
     grid: Annotated[
         list[str] | None, typer.Option(help="One line for each value: METHOD.NAME=VALUE,VALUE; several are crossed.")
@@ -42,14 +45,9 @@ def score(
     count: opt.FirstImages = None,
     out: Annotated[
         Path | None,
-        typer.Option(callback=opt.writable, help="Folder for the table as Markdown, LaTeX, CSV and Parquet."),
+        typer.Option(callback=opt.writable, help="Folder for the table as Markdown, LaTeX, CSV, JSON and Parquet."),
     ] = None,
     seed: opt.Seed = 0,
-    checkpoint: opt.Checkpoint = None,
-    random_weights: opt.RandomWeights = False,
-    labels: opt.Labels = None,
-    prompt: opt.Prompts = None,
-    device: opt.Device = None,
     batch: opt.Batch = None,
     precision: Annotated[opt.Precision, typer.Option(help="Of the model, for methods and metrics.")] = "fp32",
     compile: Annotated[bool, typer.Option("--compile", help="Compile the model where nothing looks inside.")] = False,
@@ -61,40 +59,35 @@ def score(
     the best is clearly better than the second. Methods that do not fit a model are left out and named. With --out the
     table is written after every line of it; Ctrl-C ends early and keeps what is there.
     """
-    from suffice.metrics import ScoreTable, find_protocol, score_table
+    from suffice.metrics import score_table
 
-    opened = opt.images_of(images, count)
+    opened = images.open(count)
     methods, options = opt.chosen_methods(method, option)
     entries = opt.grid_entries(methods, options, grid)
     opt.note_precision(precision, methods)
-    nets = [
-        opt.load_model(name.strip(), checkpoint, random_weights, device, None, labels, prompt)
-        for name in model.split(",")
-    ]
+    nets = model.load_each()
     metrics = tuple(name.strip() for name in metric.split(","))
     how: dict[str, Any] = {
         "target_class": target_class, "seed": seed, "batch_size": batch or "auto", "precision": precision,
-        "compile": compile,
+        "compile": compile, "on_error": images.on_error_of(opened),
+        "metric_options": {} if steps is None else {"steps": steps},
     }  # fmt: skip
-    rows: list[TableRow] = []
+    tables: list[ScoreTable] = []
 
-    def made() -> ScoreTable:
-        return ScoreTable(tuple(rows), metrics, find_protocol(protocol).name, len(opened))
-
-    def keep(row: TableRow) -> None:
-        rows.append(row)
+    def keep(table: ScoreTable) -> None:
+        tables.append(table)
         if out is not None:
-            made().write(out)
+            table.write(out)
 
     stopped = False
-    with output.progress("Scoring") as on_progress:
+    with output.asking("Scoring"):
         try:
-            score_table(nets, opened, entries, metrics, protocol, on_row=keep, on_progress=on_progress, **how)
+            score_table(nets, opened, entries, metrics, protocol, on_table=keep, **how)
         except KeyboardInterrupt:
             stopped = True
-            if not rows:
+            if not tables:
                 raise
-    table = made()
+    table = tables[-1]
     if as_json:
         listed = [
             {
@@ -103,7 +96,10 @@ def score(
             }
             for row in table.rows
         ]  # fmt: skip
-        output.print_json({"protocol": table.protocol, "images": table.images, "rows": listed, "notes": table.notes()})
+        about = {"models": table.about, "skipped": [vars(skip) for skip in table.skipped]}
+        said = {"protocol": table.protocol, "images": table.images, "rows": listed, "notes": table.notes()}
+        output.print_json({**said, **about})
+        output.finish(table.skipped, stopped)
         return
     marks = {0: "{}", 1: "{} ①", 2: "{} ②"}
     cells = list(table.cells(lambda text, rank: marks[rank].format(text)))
@@ -115,4 +111,5 @@ def score(
     if stopped:
         output.note("Stopped early: this is what was done.")
     if out is not None:
-        output.note(f"Written to {out}: scores.md, scores.tex, scores.csv and scores.parquet")
+        output.note(f"Written to {out}: scores.md, scores.tex, scores.csv, scores.json and scores.parquet")
+    output.finish(table.skipped, stopped)

@@ -96,7 +96,7 @@ def measure(
     runner = Runner.of(net, runner, batch_size=batch_size, precision=precision, compile=compile)
     wanted = [str(one) for one in ([metric] if isinstance(metric, (str, Metric)) else metric)]
     chosen = find_protocol(protocol)
-    choices = _choices(wanted, chosen, options)
+    choices = choices_of(wanted, chosen, options)
     source = maps if isinstance(maps, Attribution) else None
     opened = _with_maps(open_images(images.detach() if isinstance(images, Tensor) else images), source)
     given = checked(torch.as_tensor(source.maps if source is not None else maps), len(opened))
@@ -159,7 +159,7 @@ def measure(
     return scores if normalize is None else scores.normalized(normalize)
 
 
-def _choices(wanted: Sequence[str], protocol: Protocol, options: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def choices_of(wanted: Sequence[str], protocol: Protocol, options: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Every choice for each metric; an option that none of them has is an error."""
     if not wanted or len(set(wanted)) < len(wanted):
         raise OptionError(f"metric={list(wanted)!r}; expected one or more different names.")

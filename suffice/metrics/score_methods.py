@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from suffice.attribution import Attribution, Method, attribute, find_method
 from suffice.errors import OptionError
-from suffice.metrics.api import measure, questions_of
+from suffice.metrics.api import choices_of, measure, questions_of
 from suffice.metrics.protocols import Protocol, TargetClass, find_protocol
 from suffice.metrics.score_table import ScoreTable, TableRow
 from suffice.metrics.scores import Scores
@@ -62,6 +62,7 @@ def score_table(
     *,
     target_class: TargetClass | None = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
+    metric_options: Mapping[str, Any] | None = None,
     seed: int = 0,
     batch_size: int | Literal["auto"] = "auto",
     precision: Precision = "fp32",
@@ -85,6 +86,7 @@ def score_table(
         target_class: The class that is explained and asked about: the ``"label"`` of the image, or the
             ``"predicted"`` one; None: as the protocol has it.
         options: Of methods, by name.
+        metric_options: Of metrics, where they are not to be as the protocol has them; each goes to those that have it.
         seed: Seed of everything random.
         batch_size: Inputs per forward.
         precision: Of the model; methods that propagate relevance are always in fp32.
@@ -104,8 +106,8 @@ def score_table(
         ['rise masks=10', 'rise masks=200']
     """
     chosen = find_protocol(protocol)
-    for metric in metrics:
-        chosen.options(_metric_of(metric))  # what the protocol does not know is said before any work
+    wanted = list(dict.fromkeys(map(_metric_of, metrics)))
+    choices = choices_of(wanted, chosen, metric_options or {})  # what cannot be is said before any work
     given = [nets] if isinstance(nets, (Classifier, nn.Module)) else nets
     classifiers = [as_classifier(net) for net in given]
     opened, skipped = readable(open_images(images), on_error)
@@ -126,8 +128,6 @@ def score_table(
     if not pairs:
         models = ", ".join(net.name for net in classifiers)
         raise OptionError(f"None of {', '.join(names)} fits {models}; suffice.list_methods() lists others.")
-    wanted = list(dict.fromkeys(map(_metric_of, metrics)))
-    choices = {metric: chosen.options(metric) for metric in wanted}
     for net, entry in pairs:
         questions = entry.found.questions_of(net, entry.options), questions_of(net, wanted, choices)
         for name, each in zip(_stages(net, entry), questions, strict=True):
@@ -149,6 +149,7 @@ def score_table(
 
         explaining = partial(attribute, net, method=entry.found, seed=seed, runner=runner, **entry.options)
         measuring = partial(measure, net, protocol=chosen, target_class="explained", seed=seed, runner=runner)
+        measuring = partial(measuring, **(metric_options or {}))
         stages = _stages(net, entry)
         found = _blockwise(opened, metrics, explained == "label", explaining, measuring, stages, report)
         row = TableRow(net.name, entry.name, **found, names=opened.names, ids=opened.ids)

@@ -201,8 +201,7 @@ class Classifier:
         """Logits [N, classes] as the chosen score, such as softmax probabilities."""
         if self.score == "softmax" and logits.shape[-1] == 1:
             raise OptionError(
-                f"{self.name} has one output, and the softmax of one number is always 1; write score='sigmoid' "
-                "(--score sigmoid on the command line)."
+                f"{self.name} has one output, and the softmax of one number is always 1; write score='sigmoid'."
             )
         return SCORES[self.score](logits)
 

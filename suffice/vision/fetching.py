@@ -35,8 +35,8 @@ def fetching(name: str, *, from_hub: bool = False, instead: str | None = None) -
         if not (_is_network(error) or (offline and isinstance(error, OSError))):
             raise
         checkpoint = (
-            f'Give a file that you have: suffice.load("{name}", checkpoint="weights.safetensors"), or --checkpoint on '
-            "the command line.\n  For random weights write pretrained=False, or --random-weights."
+            "Give a file that you have, as in checkpoint='weights.safetensors', or write pretrained=False for random "
+            "weights."
         )
         raise DownloadError(
             f"The weights of {name} could not be fetched ({type(error).__name__}): there seems to be no network here.\n"

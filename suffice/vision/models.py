@@ -97,7 +97,8 @@ def load(
     Args:
         name: ``"timm/…"``, ``"torchvision/…"``, ``"hf/…"`` (a model id of the hub or a local folder),
             ``"open_clip/…"``, or the name of another registered source. A tag after a dot chooses weights:
-            ``"timm/resnet50.a1_in1k"``.
+            ``"timm/resnet50.a1_in1k"``. A model of your own: ``"mymodule:make_model"``, a function that returns a
+            module or a :class:`Classifier`.
         pretrained: Fetch the published weights; False gives random ones.
         checkpoint: Use the weights in this file instead; safetensors, or ``torch.save`` (read as plain weights).
         device: Where to put it instead, such as ``"cpu"``.
@@ -119,17 +120,25 @@ def load(
     if isinstance(name, nn.Module):
         raise OptionError("load() takes the name of a model; write Classifier(module, …) for a module that you have.")
     where = usable_device(device)  # before anything is downloaded
-    prefix, _, rest = str(name).partition("/")
+    net = _by_name(str(name), pretrained=pretrained, checkpoint=checkpoint, **options)
+    net.checkpoint = None if checkpoint is None else Path(checkpoint).name
+    return net.to(where)
+
+
+def _by_name(name: str, **options: Any) -> Classifier:
+    from suffice.vision.own import build_own, is_own
+
+    if is_own(name):
+        return build_own(name, **options)
+    prefix, _, rest = name.partition("/")
     known = sources()
     if not rest or prefix not in known:
         prefixes = ", ".join(f"{p}/…" for p in known)
         bare = rest or prefix
         near = [p for p in known for entry in known[p].entries() if bare in (entry.name, entry.name.partition(".")[0])]
         hint = f" Did you mean {' or '.join(repr(f'{p}/{bare}') for p in near)}?" if near else ""
-        raise UnknownModel(f"There is no model {str(name)!r}. Names begin with their source: {prefixes}.{hint}")
-    net = known[prefix].build(rest, pretrained=pretrained, checkpoint=checkpoint, **options)
-    net.checkpoint = None if checkpoint is None else Path(checkpoint).name
-    return net.to(where)
+        raise UnknownModel(f"There is no model {name!r}. Names begin with their source: {prefixes}.{hint}")
+    return known[prefix].build(rest, **options)
 
 
 def model_entries(pattern: str = "*") -> list[ModelEntry]:
@@ -171,8 +180,8 @@ def refuse_prompt(prompt: Any) -> None:
     """An error where a prompt is given for a model that has classes of its own."""
     if prompt is not None:
         raise OptionError(
-            "prompt= (--prompt on the command line) is for models that compare images with texts, such as CLIP and "
-            "SigLIP; this one has classes of its own."
+            "prompt= is for models that compare images with texts, such as CLIP and SigLIP; this one has classes of "
+            "its own."
         )
 
 
@@ -189,4 +198,6 @@ def assemble(
     """A classifier with the weights of a checkpoint, where one is given; the user's own options come last."""
     if checkpoint is not None:
         load_checkpoint(module, checkpoint)
+    if "size" in own:  # which says all of it
+        described = {name: value for name, value in described.items() if name != "geometry"}
     return Classifier(module, **{**described, **own})

@@ -77,8 +77,7 @@ def class_texts(labels: Sequence[str] | None, prompt: str | Sequence[str] | None
     """
     if labels is None or isinstance(labels, str) or not labels:
         raise OptionError(
-            f"{name} has no classes of its own: name them, as in labels=['cat', 'dog'], prompt='a photo of a {{}}' "
-            "(--labels cat,dog --prompt 'a photo of a {}' on the command line)."
+            f"{name} has no classes of its own: name them, as in labels=['cat', 'dog'], prompt='a photo of a {{}}'."
         )
     prompts = [prompt] if isinstance(prompt, str) else [WHOLE] if prompt is None else list(prompt)
     if not prompts:

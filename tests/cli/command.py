@@ -3,11 +3,14 @@
 import contextlib
 import io
 import os
+import re
 import sys
 from dataclasses import dataclass
 from unittest import mock
 
-from suffice.cli.app import main
+import typer
+
+from suffice.cli.app import app, main
 
 
 @dataclass(frozen=True)
@@ -30,4 +33,19 @@ def run(*arguments, cwd=None, code=0):
             os.chdir(before)
     done = Done(stdout.getvalue(), stderr.getvalue())
     assert found == code, f"{found}\n{done.stdout}\n{done.stderr}"
+    if code == 2:
+        check_options_exist(done.stderr, typed[1:])
     return done
+
+
+def check_options_exist(said, typed):
+    """What a message tells people to type must be there to be typed: in this command, or in the one that it names."""
+    command, words = typer.main.get_command(app), []
+    for word in typed:
+        if word not in getattr(command, "commands", {}):
+            break
+        command, words = command.commands[word], [*words, word]
+    known = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)} | {"--help"}
+    elsewhere = set(re.findall(r"suffice \w+[^.]*?(--[\w-]+)", said))
+    named = {name for name in re.findall(r"(?<![\w-])--[a-z][\w-]*", said) if name not in typed}
+    assert named - elsewhere <= known, f"suffice {' '.join(words)} has no {named - known}: {said}"

@@ -33,6 +33,13 @@ def test_figures_and_maps(photos):
     assert maps.targets.tolist() == [281, 281]
 
 
+def test_figures_in_another_format(photos):
+    out = photos / "out"
+    run("explain", photos / "one.png", *MODEL, "--method", "gradient", "--format", "pdf", "--out", out)
+    assert (out / "00000-one.pdf").read_bytes().startswith(b"%PDF-")
+    assert not list(out.glob("*.svg"))
+
+
 def test_all_is_what_fits(tmp_path):
     small = ("rise.masks=4", "vit-cx.masks=all", "occlusion.window=28", "occlusion.stride=28", "smoothgrad.samples=1",
              "integrated-gradients.steps=2", "kernel-shap.grid=2", "lime.samples=4",

@@ -32,7 +32,7 @@ def test_table_files_and_what_is_left_out(tmp_path):
     assert "Left out, as they do not fit zoo/resnet: rollout." in done.stderr
     assert "Rule:" in done.stderr
     assert {f.name for f in (tmp_path / "out").iterdir()} == {
-        "sanity.md", "sanity.csv", "sanity.parquet", "similarity.png", "maps.png",
+        "sanity.md", "sanity.csv", "sanity.json", "sanity.parquet", "similarity.png", "maps.png",
     }  # fmt: skip
 
 
@@ -41,7 +41,8 @@ def test_without_matplotlib_there_are_tables_but_no_figures(tmp_path, monkeypatc
     done = sanity("scenes:test[:1]", *MODEL, "--method", "gradient", "--out", tmp_path / "out")
     assert done.exit_code == 0, done.output
     assert "pip install 'suffice[plots]'" in done.stderr
-    assert {f.name for f in (tmp_path / "out").iterdir()} == {"sanity.md", "sanity.csv", "sanity.parquet"}
+    written = {f.name for f in (tmp_path / "out").iterdir()}
+    assert written == {"sanity.md", "sanity.csv", "sanity.json", "sanity.parquet"}
 
 
 def test_json():

@@ -14,11 +14,11 @@ def test_table_files_and_what_is_left_out(photos):
         "--metric", "insertion,sparseness", "--out", photos / "scores",
     )  # fmt: skip
     lines = done.stdout.splitlines()
-    assert lines[0] == "model\tmethod\tinsertion ↑\tsparseness ↑\ts / image"
+    assert lines[0] == "model\tmethod\tinsertion ↑\tsparseness\ts / image"
     assert [line.split("\t")[1] for line in lines[1:]] == ["gradient", "rise"]
     assert "①" in done.stdout
     assert "do not fit zoo/resnet: rollout" in done.stderr
-    assert {p.suffix for p in (photos / "scores").iterdir()} == {".md", ".tex", ".csv", ".parquet"}
+    assert {p.suffix for p in (photos / "scores").iterdir()} == {".md", ".tex", ".csv", ".json", ".parquet"}
 
 
 def test_a_grid_crosses_its_values(photos):
@@ -44,13 +44,13 @@ def test_mistakes(photos):
 def test_lines_that_were_done_before_ctrl_c_are_kept(photos, monkeypatch):
     original = suffice.metrics.score_table
 
-    def stopped(nets, images, entries, metrics, protocol, *, on_row, **_):
-        original(nets, images, entries[:1], metrics, protocol, on_row=on_row)
+    def stopped(nets, images, entries, metrics, protocol, *, on_table, **_):
+        original(nets, images, entries[:1], metrics, protocol, on_table=on_table)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(suffice.metrics, "score_table", stopped)
     out = photos / "out"
-    done = run("score", photos, *MODEL, "--method", "gradient,rise", "--metric", "sparseness", "--out", out)
+    done = run("score", photos, *MODEL, "--method", "gradient,rise", "--metric", "sparseness", "--out", out, code=130)
     assert "Stopped early" in done.stderr
     lines = (out / "scores.csv").read_text(encoding="utf-8").splitlines()
     assert [line.split(",")[1] for line in lines[1:]] == ["gradient"]

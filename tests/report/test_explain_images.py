@@ -5,7 +5,7 @@ import torch
 
 import suffice
 from suffice import Attribution
-from suffice.errors import OptionError
+from suffice.errors import OptionError, UnreadableImage
 from suffice.report import explain_images
 
 METHODS = ["gradient", "grad-cam"]
@@ -62,7 +62,7 @@ def test_images_that_cannot_be_read_are_skipped(net, tmp_path):
     assert [skip.name.rpartition("/")[2] for skip in found.skipped] == ["broken.png"]
     assert len(found.images) == len(found.maps[""]["gradient"]) == 1
     (tmp_path / "red.png").unlink()
-    with pytest.raises(OptionError, match="None of the images could be read"):
+    with pytest.raises(UnreadableImage, match="None of the images could be read"):
         explain_images(net, tmp_path, ["gradient"], on_error="skip")
 
 

@@ -7,12 +7,14 @@ import json
 import math
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from suffice.errors import ImageError, ManifestError
-from suffice.vision.images.picture import Box, Boxes, Label, Picture, as_label
+from suffice.vision.images.picture import Box, Boxes, Images, Label, Picture, as_label
 from suffice.vision.images.sources import FileSource
 
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".bmp", ".dib", ".tif", ".tiff", ".gif")
@@ -83,6 +85,28 @@ def open_manifest(manifest: Path, root: str | os.PathLike[str] | None, max_pixel
         header = ", after a header such as path,label" if is_csv else ""
         raise ManifestError(f"{manifest} lists no image; expected one a line{header}.")
     return pictures
+
+
+def with_boxes(images: Images, manifest: str | os.PathLike[str]) -> Images:
+    """Images with the boxes that a manifest has for them.
+
+    They are found by name, or by the last part of it where that is unique. See :func:`open_manifest` for what it looks
+    like; its paths need not lead anywhere.
+    """
+    file = Path(manifest)
+    if file.suffix.lower() not in MANIFEST_SUFFIXES:
+        raise ManifestError(f"Boxes are read from a .csv or .jsonl file, not from {file}.")
+    try:
+        rows = list(_csv_rows(file) if file.suffix.lower() == ".csv" else _jsonl_rows(file))
+    except OSError as error:
+        raise ManifestError(f"Cannot read the manifest {file}: {error.strerror}.") from error
+    known = {str(_first(row, PATH_COLUMNS)): _boxes(_first(row, BOXES_COLUMNS), where) for where, row in rows}
+    short = Counter(os.path.basename(name) for name in known)
+    by_file = {os.path.basename(n): boxes for n, boxes in known.items() if short[os.path.basename(n)] == 1}
+    found = [known.get(p.name, by_file.get(os.path.basename(p.name))) for p in images]
+    if not any(found):
+        raise ManifestError(f"{file} has boxes of none of the images; the first of them is {images[0].name}.")
+    return Images(replace(p, boxes=boxes or p.boxes) for p, boxes in zip(images, found, strict=True))
 
 
 def _csv_rows(manifest: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:

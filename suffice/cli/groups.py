@@ -1,0 +1,225 @@
+"""Groups of options that commands share: the images, and the model.
+
+A command takes a group as one parameter, and :func:`flat` makes the options of the command line from its fields.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
+
+import typer
+
+from suffice.errors import OptionError
+
+if TYPE_CHECKING:
+    from suffice.vision import Classifier, Images
+    from suffice.vision.stream import OnError
+
+Command = Callable[..., None]
+Resize = Literal["crop", "squash"]
+
+_MODEL, _IMAGES = "Model", "Images"  # headings of help
+
+
+def flat(command: Command) -> Command:
+    """A command whose groups of options are options of its own."""
+    hints = get_type_hints(command, include_extras=True)
+    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+    parameters: list[inspect.Parameter] = []
+    for name, given in inspect.signature(command).parameters.items():
+        if name not in groups:
+            parameters.append(given.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY))
+            continue
+        own = get_type_hints(groups[name], include_extras=True)
+        parameters += [
+            inspect.Parameter(
+                one.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=inspect.Parameter.empty if one.default is MISSING else one.default,
+                annotation=own[one.name],
+            )
+            for one in fields(groups[name])
+        ]
+
+    def called(**given: Any) -> None:
+        whole = {name: group(**{f.name: given.pop(f.name) for f in fields(group)}) for name, group in groups.items()}
+        with ExitStack() as stack:
+            for group in whole.values():
+                stack.enter_context(group.in_force())
+            command(**whole, **given)
+
+    called.__name__, called.__doc__, called.__module__ = command.__name__, command.__doc__, command.__module__
+    called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    called.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return called
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """The model that a command is about."""
+
+    model: Annotated[
+        str,
+        typer.Option("--model", "-m", help="Model, such as timm/resnet50; your own as mymodule:make_model."),
+    ]
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="Weights to use instead of the published ones.", rich_help_panel=_MODEL)
+    ] = None
+    random_weights: Annotated[
+        bool, typer.Option("--random-weights", help="Random weights; needs no network.", rich_help_panel=_MODEL)
+    ] = False
+    device: Annotated[
+        str | None,
+        typer.Option(help="cpu, cuda, cuda:1, …; default the first GPU, else the CPU.", rich_help_panel=_MODEL),
+    ] = None
+    labels: Annotated[
+        str | None,
+        typer.Option(help="Names of the classes, as a,b,c, or a file, one a line.", rich_help_panel=_MODEL),
+    ] = None
+    prompt: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="For CLIP and SigLIP: the text, with {} for the label; several are averaged.", rich_help_panel=_MODEL
+        ),
+    ] = None
+    num_classes: Annotated[
+        int | None,
+        typer.Option(min=1, help="Number of classes, where it is not the published one.", rich_help_panel=_MODEL),
+    ] = None
+    size: Annotated[
+        int | None, typer.Option(min=1, help="Height and width of the input, in pixels.", rich_help_panel=_MODEL)
+    ] = None
+    mean: Annotated[
+        str | None,
+        typer.Option(help="Mean of red, green and blue, as 0.485,0.456,0.406; of gray, one.", rich_help_panel=_MODEL),
+    ] = None
+    std: Annotated[
+        str | None, typer.Option(help="Standard deviation likewise, as 0.229,0.224,0.225.", rich_help_panel=_MODEL)
+    ] = None
+    resize: Annotated[
+        Resize | None, typer.Option(help="Overrule the weights' own resize rule.", rich_help_panel=_MODEL)
+    ] = None
+
+    @contextmanager
+    def in_force(self) -> Iterator[None]:
+        """While the command runs, modules in the current folder can be imported, as ``python -m`` can import them."""
+        here = os.getcwd()
+        sys.path.insert(0, here)
+        try:
+            yield
+        finally:
+            sys.path.remove(here)
+
+    def load(self) -> Classifier:
+        """Load it."""
+        from suffice.vision import load
+
+        given = {
+            "labels": _names(self.labels), "prompt": self.prompt or None, "num_classes": self.num_classes,
+            "size": self.size, "mean": _numbers("mean", self.mean), "std": _numbers("std", self.std),
+            "resize": self.resize,
+        }  # fmt: skip
+        options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        how: dict[str, Any] = {"checkpoint": self.checkpoint, "pretrained": not self.random_weights}
+        return load(self.model, device=self.device, **how, **options)
+
+
+@dataclass(frozen=True)
+class SeveralModels(ModelOptions):
+    """The models that a command is about."""
+
+    model: Annotated[str, typer.Option("--model", "-m", help="Models, separated by commas; see suffice models.")]
+
+    def load_each(self) -> list[Classifier]:
+        """Load them."""
+        return [replace(self, model=name.strip()).load() for name in self.model.split(",")]
+
+
+@dataclass(frozen=True)
+class ImageOptions:
+    """The images that a command is about."""
+
+    images: Annotated[list[str], typer.Argument(help="Image files, folders, CSV/JSONL lists, or scenes:test[:5].")]
+    root: Annotated[
+        Path | None,
+        typer.Option(help="Folder of the paths in a list; default: that of the list.", rich_help_panel=_IMAGES),
+    ] = None
+    max_pixels: Annotated[
+        int | None, typer.Option(min=1, help="Refuse to decode larger images.", rich_help_panel=_IMAGES)
+    ] = None
+    on_error: Annotated[
+        Literal["skip", "raise"],
+        typer.Option(help="Skip files that cannot be read and name them, or end.", rich_help_panel=_IMAGES),
+    ] = "skip"
+
+    @contextmanager
+    def in_force(self) -> Iterator[None]:
+        """While the command runs, a larger limit of pixels is also that of Pillow, which some of its decoders heed."""
+        if self.max_pixels is None:
+            yield
+            return
+        from PIL import Image
+
+        before = Image.MAX_IMAGE_PIXELS
+        Image.MAX_IMAGE_PIXELS = None if before is None else max(before, self.max_pixels)
+        try:
+            yield
+        finally:
+            Image.MAX_IMAGE_PIXELS = before
+
+    def open(self, count: int | None = None) -> Images:
+        """Open them, or the first so many."""
+        from suffice.vision import open_images
+
+        named: Any = self.images[0] if len(self.images) == 1 else self.images
+        return open_images(named, root=self.root, max_pixels=self.max_pixels)[:count]
+
+    def on_error_of(self, images: Images) -> OnError:
+        """What to do about an image that cannot be read; where there is just one, nothing is left without it."""
+        return "raise" if len(images) == 1 else self.on_error
+
+
+@dataclass(frozen=True)
+class ImagesWithObjects(ImageOptions):
+    """The images that a command is about, with the objects in them."""
+
+    boxes: Annotated[
+        Path | None,
+        typer.Option(help="CSV or JSONL with columns path and boxes: objects in the images.", rich_help_panel=_IMAGES),
+    ] = None
+
+    def open(self, count: int | None = None) -> Images:
+        """Open them, or the first so many."""
+        from suffice.vision.images.listing import with_boxes
+
+        opened = super().open(count)
+        return opened if self.boxes is None else with_boxes(opened, self.boxes)
+
+
+def _names(text: str | None) -> list[str] | None:
+    """The names of classes that ``--labels`` gives: separated by commas, or in a file with one a line."""
+    if text is None:
+        return None
+    if Path(text).is_file():
+        names = Path(text).read_text("utf-8").splitlines()
+    elif "," in text:
+        names = text.split(",")
+    else:
+        raise OptionError(f"--labels {text} is no file; for names write cat,dog, and cat, for one alone.")
+    return [name.strip() for name in names if name.strip()]
+
+
+def _numbers(name: str, text: str | None) -> list[float] | None:
+    if text is None:
+        return None
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise OptionError(f"--{name} {text}; expected numbers, as 0.5,0.5,0.5.") from None
