@@ -127,6 +127,12 @@ def test_steps_change_curves_in_steps_alone():
     assert tables.with_steps("default", 7).options("insertion")["steps"] == 7
 
 
+def test_rivals_of_tis_are_as_its_authors_ran_them(deit):
+    options = {entry.name: entry.options for entry in table_plans.tis_rivals(deit)}
+    assert {name: options[name]["start_layer"] for name in ("tam", "bt-h", "bt-t")} == {"tam": 0, "bt-h": 0, "bt-t": 0}
+    assert options["rise"] == {"masks": 4000, "side": 8, "share": 0.1, "output": "logit"}
+
+
 def test_masks_of_tis_are_no_more_than_channels(deit):
     assert table_plans.tis_masks(deit) == [256, 128, 64, 32, 16]
 

@@ -139,7 +139,7 @@ def find_evidence(
         refine: Finer grids, such as ``(14, 28)``, on which to take needless parts out of the MSEs.
         seed: Seed of everything random.
         beam_off_by_one: As the implementation of structured attention graphs: the beam holds one set more.
-        repeated_sets: As there: a set reached in two ways is in the beam twice.
+        repeated_sets: As there: a set reached in two ways is in the beam twice. Its MSEs come from both together.
         noise_defect: As there: the seed map's noise falls on the red channel only, twice as strong.
         settings: All of the above at once, or the name of a preset; see :func:`suffice.evidence.preset`.
         batch_size: Masked images per forward, or ``"auto"``; halved when memory runs out.

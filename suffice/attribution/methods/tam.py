@@ -39,8 +39,8 @@ def tam(
 
     Args:
         batch: The images.
-        start_layer: First block, from 0. Default: 4, as published; in models of fewer than 12 blocks
-            at the same share of the depth. 0 is what other comparisons use.
+        start_layer: First block, from 0. Default: 4, as in the authors' library and figures; in models of fewer than 12
+            blocks at the same share of the depth. 0 is what their script for insertion and deletion uses, and TIS.
         steps: Scaled images, of which the first is the baseline and the last the image.
         baseline: From where images are scaled; ``"mean"`` is zero after normalization, as published.
         output: Differentiate the ``"logit"``, as published, or the ``"score"``.
