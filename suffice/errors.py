@@ -52,6 +52,10 @@ class AnatomyError(SufficeError, LookupError):
     """A model has no such part, or its structure is not known."""
 
 
+class StudyError(SufficeError, ValueError):
+    """A study cannot be run as it is written, or not in a folder that holds another one."""
+
+
 class MissingExtra(SufficeError, ImportError):
     """An optional dependency is not installed."""
 

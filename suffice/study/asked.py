@@ -1,0 +1,281 @@
+"""What a study asks for: images, models and measurements, from a TOML or JSON file or from Python."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from suffice.errors import StudyError, SufficeError
+from suffice.options import Count, check_fields, check_options
+from suffice.plugins import did_you_mean
+from suffice.study.lines import Key, line_of
+from suffice.study.measurement import Measurement, find_kind
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+Chosen = TypeVar("Chosen")
+NAME = re.compile(r"[\w][\w.+-]*")
+
+
+@dataclass(frozen=True)
+class ImageChoice:
+    """Which images.
+
+    Attributes:
+        source: What :func:`suffice.open_images` takes and a file can hold: a path or ``"name:rest"``, or several.
+        take: So many of the first.
+        every: Of each so many the first, before ``take``.
+        classes: Only images with these labels.
+        root: Folder of the paths in a manifest.
+    """
+
+    source: str | Sequence[str]
+    take: Count | None = None
+    every: Count = 1
+    classes: Sequence[int | str] | None = None
+    root: str | None = None
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@dataclass(frozen=True)
+class ModelChoice:
+    """A model, or several that differ by their weights.
+
+    Attributes:
+        name: What :func:`suffice.load` takes; a pattern such as ``"zoo/*"`` stands for all that it matches.
+        checkpoint: File with its weights.
+        seeds: Pattern of files with weights, one model each.
+        family: Instead of the one that its name implies.
+        label: What tables call it; default: its name.
+        pretrained: False for random weights.
+        options: Further arguments of :func:`suffice.load`.
+    """
+
+    name: str
+    checkpoint: str | None = None
+    seeds: str | None = None
+    family: str | None = None
+    label: str | None = None
+    pretrained: bool = True
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if self.checkpoint and self.seeds:
+            raise StudyError("checkpoint and seeds were given; seeds is a pattern of checkpoints.")
+
+
+@dataclass(frozen=True)
+class HowToRun:
+    """What holds for all measurements.
+
+    Attributes:
+        precision: Of the models.
+        compile: Compile them.
+        batch: Inputs per forward.
+        seed: Of everything random.
+        block: Images per shard; ``"auto"`` is 512 with a GPU and 16 without.
+        misfits: ``"raise"`` where a method does not fit a model, or ``"skip"`` the two.
+        maps: The type in which maps are kept.
+    """
+
+    precision: Literal["fp32", "tf32", "bf16", "fp16", "ieee"] = "fp32"
+    compile: bool = False
+    batch: Count | Literal["auto"] = "auto"
+    seed: int = 0
+    block: Count | Literal["auto"] = "auto"
+    misfits: Literal["raise", "skip"] = "raise"
+    maps: Literal["fp32", "fp16"] = "fp32"
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a study asks for.
+
+    Attributes:
+        name: Of the study.
+        images: Which images.
+        models: Which models.
+        measure: Which measurements, by name; each a mapping with ``kind``, perhaps ``models`` (patterns of the labels
+            of those it is for), and the options of the kind.
+        run: What holds for all of them.
+        base: Folder that paths are relative to.
+    """
+
+    name: str
+    images: ImageChoice
+    models: tuple[ModelChoice, ...]
+    measure: Mapping[str, Mapping[str, Any]]
+    run: HowToRun = HowToRun()
+    base: Path = Path()
+
+    @cached_property
+    def measurements(self) -> dict[str, Measurement]:
+        """The measurements by name, checked, those that others read first."""
+        return _in_order({name: measurement_of(name, one) for name, one in self.measure.items()})
+
+    def to_dict(self) -> dict[str, Any]:
+        """What was asked, as plain values; without the folder."""
+        plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(self), default=str))
+        del plain["base"]
+        return plain
+
+
+def read_file(path: str | Path) -> tuple[Asked, str]:
+    """What the file of a study asks for, checked, and its text.
+
+    Raises:
+        StudyError: With the line of the file.
+    """
+    file = Path(path)
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise StudyError(f"{file} cannot be read: {error}") from error
+    read: Callable[[str], Any] = json.loads if file.suffix == ".json" else tomllib.loads
+    try:
+        content = read(text)
+    except ValueError as error:  # both parsers' errors are
+        raise StudyError(f"{file}: {error}") from error
+    reader = _Reader(str(file), "" if file.suffix == ".json" else text)
+    return reader.asked(content, file.parent), text
+
+
+def read_dict(content: Mapping[str, Any], base: str | Path = ".") -> Asked:
+    """The same from a mapping with the same keys."""
+    return _Reader("The study", "").asked(content, Path(base))
+
+
+def measurement_of(name: str, options: Mapping[str, Any]) -> Measurement:
+    """A measurement from its options."""
+    given = {key: value for key, value in options.items() if key not in ("kind", "models")}
+    return find_kind(options["kind"]).of(given)
+
+
+class _Reader:
+    """Reads what is asked, and says where something is wrong."""
+
+    def __init__(self, name: str, text: str) -> None:
+        self.name, self.text = name, text
+
+    def asked(self, content: Any, base: Path) -> Asked:
+        if not isinstance(content, Mapping):
+            raise self.error((), "expected a table with name, images, models and measure")
+        self.only(content, (), ("name", "images", "models", "measure", "run"))
+        for key in ("images", "models", "measure"):
+            if key not in content:
+                raise self.error((), f"there is no {key!r}")
+        name = content.get("name", "study")
+        if not isinstance(name, str) or not name:
+            raise self.error(("name",), f"the name is {name!r}; expected a text")
+        images = content["images"]
+        if not isinstance(images, Mapping):
+            images = {"source": images}
+        asked = Asked(
+            name,
+            self.made(ImageChoice, images, ("images",)),
+            self._models(content["models"]),
+            self._measure(content["measure"]),
+            self.made(HowToRun, content.get("run", {}), ("run",)),
+            base,
+        )
+        self._check_reads(asked)
+        return asked
+
+    def _models(self, given: Any) -> tuple[ModelChoice, ...]:
+        entries = [given] if isinstance(given, (str, Mapping)) else given
+        if not isinstance(entries, Sequence) or not entries:
+            raise self.error(("models",), "expected one or more models")
+        return tuple(
+            self.made(ModelChoice, {"name": one} if isinstance(one, str) else one, ("models", number))
+            for number, one in enumerate(entries)
+        )
+
+    def _measure(self, given: Any) -> dict[str, Mapping[str, Any]]:
+        if not isinstance(given, Mapping) or not given:
+            raise self.error(("measure",), "expected one or more measurements, such as [measure.evidence]")
+        for name, options in given.items():
+            path = ("measure", name)
+            if not NAME.fullmatch(name):
+                raise self.error(path, f"the name {name!r} can have letters, digits and .+-_ only")
+            if not isinstance(options, Mapping):
+                raise self.error(path, f"expected a table [measure.{name}] with kind and options")
+            if not isinstance(options.get("kind"), str):
+                raise self.error(path, 'there is no kind, such as kind = "evidence"')
+            models = options.get("models", [])
+            if not isinstance(models, list) or not all(isinstance(one, str) for one in models):
+                raise self.error((*path, "models"), "expected a list of names or patterns")
+            try:
+                measurement_of(name, options)
+            except SufficeError as error:
+                key = next((key for key, value in options.items() if _is_about(str(error), key, value)), None)
+                raise self.error((*path, key) if key else path, str(error)) from error
+        return {name: dict(options) for name, options in given.items()}
+
+    def _check_reads(self, asked: Asked) -> None:
+        """What reads maps must find some."""
+        made = {name: measurement_of(name, options) for name, options in asked.measure.items()}
+        for name, one in made.items():
+            for read in one.reads:
+                key = next(key for key, value in asked.measure[name].items() if value == read or read in value)
+                if read not in made:
+                    hint = did_you_mean(read, made) or f" There are {', '.join(made)}."
+                    raise self.error(("measure", name, key), f"there is no measurement {read!r}.{hint}")
+                if not made[read].makes_maps:
+                    raise self.error(("measure", name, key), f"{read!r} makes no maps")
+
+    def made(self, kind: Callable[..., Chosen], given: Any, path: tuple[Key, ...]) -> Chosen:
+        """A part of the study from its table."""
+        if not isinstance(given, Mapping):
+            raise self.error(path, f"expected a table, not {given!r}")
+        known = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]
+        self.only(given, path, known)
+        for option, value in given.items():
+            try:
+                check_options({option: value}, kind)
+            except SufficeError as error:
+                raise self.error((*path, option), str(error)) from error
+        try:
+            return kind(**given)
+        except (SufficeError, TypeError) as error:
+            lacking = re.findall(r"'(\w+)'", str(error)) if isinstance(error, TypeError) else []
+            raise self.error(path, f"there is no {lacking[0]!r}" if lacking else str(error)) from error
+
+    def only(self, given: Mapping[str, Any], path: tuple[Key, ...], known: Sequence[str]) -> None:
+        """Keys that mean nothing are an error."""
+        for key in given:
+            if key not in known:
+                hint = did_you_mean(str(key), known) or f" There are {', '.join(known)}."
+                raise self.error((*path, key), f"there is no key {key!r} here.{hint}")
+
+    def error(self, path: tuple[Key, ...], what: str) -> StudyError:
+        line = line_of(self.text, path) if self.text else None
+        inside = ".".join(map(str, path)) if path and not line else ""
+        where = f", line {line}" if line else f", {inside}" if inside else ""
+        return StudyError(f"{self.name}{where}: {what}{'' if what.endswith(('.', '?')) else '.'}")
+
+
+def _is_about(said: str, key: str, value: Any) -> bool:
+    """Whether an error is about an option: it quotes its name or its value, or begins with the name."""
+    values = value if isinstance(value, list) else [value]
+    return said.startswith(f"{key}=") or any(repr(one) in said for one in (key, *values) if isinstance(one, str))
+
+
+def _in_order(measurements: Mapping[str, Measurement]) -> dict[str, Measurement]:
+    """Measurements such that each comes after those that it reads, which read none themselves."""
+    return dict(sorted(measurements.items(), key=lambda item: bool(item[1].reads)))

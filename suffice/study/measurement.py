@@ -1,0 +1,140 @@
+"""What can be measured in a study: a kind of measurement is one class, whose fields are its options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+from suffice.attribution import Attribution
+from suffice.errors import OptionError
+from suffice.options import check_fields, check_options
+from suffice.perturb import Runner
+from suffice.plugins import provide, provided, resolve, unknown
+from suffice.vision import Classifier, Images
+from suffice.vision.stream import Skip, stream
+
+if TYPE_CHECKING:
+    import pyarrow
+
+GROUP = "suffice.measurements"
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a measurement is made of: one model and some images.
+
+    Attributes:
+        net: The classifier.
+        runner: Puts inputs through it.
+        images: The images.
+        seed: Of everything random.
+        maps: From the name of a measurement, and perhaps the label of another model, to its maps of these images.
+    """
+
+    net: Classifier
+    runner: Runner
+    images: Images
+    seed: int
+    maps: Callable[..., Attribution]
+
+    def unreadable(self) -> Sequence[Skip]:
+        """The images that cannot be read, with the reason."""
+        batches = stream(self.images, self.net.geometry, batch_size=8, on_error="skip")
+        for _ in batches:
+            pass
+        return batches.skipped
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a measurement found.
+
+    Attributes:
+        table: Rows; ``index`` is the position among the images of the work.
+        about: All that has to be known to find the same again.
+        skipped: Images that could not be read.
+        maps: Maps, where it makes some.
+    """
+
+    table: pyarrow.Table
+    about: Mapping[str, Any]
+    skipped: Sequence[Skip] = ()
+    maps: Attribution | None = None
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A kind of measurement; subclasses are frozen dataclasses whose fields are its options.
+
+    Attributes:
+        kind: Its name.
+        makes_maps: Whether other measurements can read its maps.
+    """
+
+    kind: ClassVar[str]
+    makes_maps: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    @classmethod
+    def of(cls: type[Self], options: Mapping[str, Any]) -> Self:
+        """The measurement with some options; one that it does not have, or cannot be, is an error."""
+        check_options(options, cls, cls.kind)
+        lacking = [f.name for f in fields(cls) if f.name not in options and _must_be_given(f)]
+        if lacking:
+            raise OptionError(f"{cls.kind} needs {lacking[0]!r}.")
+        return cls(**options)
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The measurements whose maps it reads."""
+        return ()
+
+    def misfit(self, net: Classifier) -> str | None:
+        """Why it cannot be made with a model; None where it can."""
+        return None
+
+    def questions(self, net: Classifier) -> float | None:
+        """Inputs that an image puts through the model; None where that is not known beforehand."""
+        return None
+
+    def measure(self, work: Work) -> Found:
+        """Measure."""
+        raise NotImplementedError
+
+
+Self = TypeVar("Self", bound=Measurement)
+
+
+def _must_be_given(one: Any) -> bool:
+    return one.default is MISSING and one.default_factory is MISSING
+
+
+def register_kind(name: str, kind: type[Measurement] | str) -> None:
+    """Make a kind of measurement known; packages do it by an entry point of the group ``suffice.measurements``.
+
+    Args:
+        name: What studies call it.
+        kind: The class, or ``"package.module:NAME"`` of one to be imported when first needed.
+    """
+    provide(GROUP, name, kind)
+
+
+def find_kind(name: str) -> type[Measurement]:
+    """A kind of measurement by its name."""
+    if name not in provided(GROUP):
+        raise unknown("kind of measurement", name, sorted(provided(GROUP)))
+    found: type[Measurement] = resolve(GROUP, name)
+    return found
+
+
+for _name, _where in {
+    "predictions": "predictions:Predictions",
+    "evidence": "evidence:EvidenceSearch",
+    "attribution": "attribution:Maps",
+    "metrics": "metrics:Metrics",
+    "sanity": "sanity:Sanity",
+}.items():
+    register_kind(_name, f"suffice.study.kinds.{_where}")

@@ -1,0 +1,349 @@
+"""From what is asked to what has to be done: models with their weights, images, and shards."""
+
+from __future__ import annotations
+
+import fnmatch
+import glob
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import torch
+
+from suffice import __version__
+from suffice.errors import ImageError, StudyError, SufficeError, UnreadableImage
+from suffice.study.asked import Asked, ModelChoice, read_dict
+from suffice.study.measurement import Measurement
+from suffice.study.store import Store
+from suffice.vision import Classifier, Images, load, open_images
+from suffice.vision.identity import weights_hash
+from suffice.vision.images import Picture
+from suffice.vision.models import list_models
+
+FORMAT = "suffice.study/1"
+PLAN, IMAGES = "plan.json", "images.parquet"
+BLOCKS = {"cuda": 512, "cpu": 16}  # images per shard
+
+
+@dataclass(frozen=True)
+class PlannedModel:
+    """A model of a study.
+
+    Attributes:
+        label: What tables call it; unique.
+        name: What :func:`suffice.load` takes.
+        group: What models have in common that differ by their weights only: the label without the seed.
+        seed: Which of them it is; None where there is just one.
+        family: Its family.
+        checkpoint: File with its weights, as given.
+        pretrained: Whether it has published weights.
+        options: Further arguments of :func:`suffice.load`.
+        weights: Hash of its weights.
+        misfits: Measurements that it does not fit, with the reason.
+    """
+
+    label: str
+    name: str
+    group: str
+    seed: str | None = None
+    family: str | None = None
+    checkpoint: str | None = None
+    pretrained: bool = True
+    options: Mapping[str, Any] | None = None
+    weights: str = ""
+    misfits: Mapping[str, str] | None = None
+
+    def load(self, base: Path, device: str | None = None) -> Classifier:
+        """The classifier."""
+        checkpoint = None if self.checkpoint is None else base / self.checkpoint
+        more = {} if self.family is None else {"family": self.family}
+        return load(
+            self.name, pretrained=self.pretrained, checkpoint=checkpoint, device=device, **more, **(self.options or {})
+        )
+
+
+@dataclass(frozen=True)
+class Shard:
+    """A measurement of a block of images with a model: what is done, and written, at once."""
+
+    measurement: str
+    model: str
+    number: int
+
+    @property
+    def name(self) -> str:
+        """Its place below the folders of tables, maps and locks."""
+        return f"measurement={quote(self.measurement, safe='')}/model={quote(self.model, safe='')}/{self.number:05d}"
+
+    @property
+    def table(self) -> str:
+        """The file of its rows."""
+        return f"tables/{self.name}.parquet"
+
+    @property
+    def maps(self) -> str:
+        """The file of its maps, where it makes some."""
+        return f"maps/{self.name}.safetensors"
+
+    def __str__(self) -> str:
+        return f"{self.measurement} of {self.model}, block {self.number}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What has to be done.
+
+    Attributes:
+        asked: What was asked.
+        models: The models.
+        names: Names of the images, in order.
+        block: Images per shard.
+        versions: Of what computes.
+    """
+
+    asked: Asked
+    models: tuple[PlannedModel, ...]
+    names: tuple[str, ...]
+    block: int
+    versions: Mapping[str, str]
+
+    @property
+    def measurements(self) -> dict[str, Measurement]:
+        """The measurements by name, those that others read first."""
+        return self.asked.measurements
+
+    @property
+    def blocks(self) -> int:
+        """Number of blocks of images."""
+        return -(-len(self.names) // self.block)
+
+    def rows(self, shard: Shard) -> range:
+        """Positions of the images of a shard."""
+        return range(shard.number * self.block, min((shard.number + 1) * self.block, len(self.names)))
+
+    def model(self, label: str) -> PlannedModel:
+        """A model by its label."""
+        return next(model for model in self.models if model.label == label)
+
+    def measured(self, measurement: str, model: PlannedModel) -> bool:
+        """Whether a measurement is made with a model."""
+        patterns = self.asked.measure[measurement].get("models", ["*"])
+        wanted = any(fnmatch.fnmatchcase(label, p) for p in patterns for label in (model.label, model.group))
+        return wanted and measurement not in (model.misfits or {})
+
+    def shards(self, only: Sequence[str] = ()) -> list[Shard]:
+        """All shards, in an order in which they can be done, those of a model together."""
+        names = [name for name in self.measurements if not only or name in only]
+        return [
+            Shard(name, model.label, number)
+            for model in self.models
+            for name in names
+            if self.measured(name, model)
+            for number in range(self.blocks)
+        ]
+
+    def inputs(self, shard: Shard) -> list[Shard]:
+        """The shards whose maps a shard reads."""
+        return [replace(shard, measurement=read) for read in self.measurements[shard.measurement].reads]
+
+    @cached_property
+    def images(self) -> Images:
+        """The images of the plan; what is no longer there is an image that cannot be read."""
+        found = chosen_images(self.asked)
+        if tuple(found.names) == self.names:
+            return found
+        by_name = {picture.name: picture for picture in found}
+        if new := [name for name in by_name if name not in set(self.names)]:
+            raise StudyError(
+                f"There are {len(new)} images that the study did not begin with, such as {new[0]}. "
+                "Begin another one, in another folder, or take them away."
+            )
+        return Images(by_name.get(name) or Picture(name, _Gone(name)) for name in self.names)
+
+    def as_before(self, before: Plan) -> Plan:
+        """This plan with the blocks of an earlier one of the same study, and the models that only that one has."""
+        labels = {model.label for model in self.models}
+        return replace(
+            self, block=before.block, models=(*self.models, *(m for m in before.models if m.label not in labels))
+        )
+
+    def to_json(self) -> str:
+        """The plan as a text."""
+        content = {
+            "format": FORMAT,
+            "asked": self.asked.to_dict(),
+            "base": str(self.asked.base.resolve()),
+            "block": self.block,
+            "images": len(self.names),
+            "versions": dict(self.versions),
+            "models": [asdict(model) for model in self.models],
+        }
+        return json.dumps(content, indent=1, ensure_ascii=False)
+
+    def save(self, store: Store) -> None:
+        """Write the plan, and the list of images, to a folder."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        table = pa.table({"index": pa.array(range(len(self.names)), pa.int64()), "image": pa.array(list(self.names))})
+        buffer = io.BytesIO()
+        pq.write_table(table, buffer)
+        store.write(IMAGES, buffer.getvalue())
+        store.write(PLAN, self.to_json().encode())
+
+    @classmethod
+    def load(cls, store: Store) -> Plan:
+        """Read the plan of a folder."""
+        import pyarrow.parquet as pq
+
+        content = json.loads(store.read(PLAN))
+        if content.get("format") != FORMAT:
+            raise StudyError(f"The study in {store} has the format {content.get('format')!r}; expected {FORMAT!r}.")
+        names = pq.read_table(io.BytesIO(store.read(IMAGES)))["image"].to_pylist()
+        asked = read_dict(content["asked"], content["base"])
+        models = tuple(PlannedModel(**model) for model in content["models"])
+        return cls(asked, models, tuple(names), content["block"], content["versions"])
+
+
+def make_plan(asked: Asked, device: str | None = None) -> Plan:
+    """Look at images and models, and say before anything is measured what cannot be."""
+    images = chosen_images(asked)
+    planned = [_checked(model, asked, device) for model in chosen_models(asked)]
+    kind = "cuda" if torch.cuda.is_available() and device != "cpu" else "cpu"
+    block = BLOCKS[kind] if asked.run.block == "auto" else asked.run.block
+    versions = {"suffice": __version__, "torch": torch.__version__}
+    plan = Plan(asked, tuple(planned), tuple(images.names), block, versions)
+    for name in asked.measure:
+        if not any(plan.measured(name, model) for model in planned):
+            raise StudyError(f"No model of the study is measured by {name}; see its key 'models'.")
+        for model in planned:
+            lacking = [r for r in asked.measurements[name].reads if not plan.measured(r, model)]
+            if plan.measured(name, model) and lacking:
+                raise StudyError(f"{name} reads {lacking[0]}, which is not made with {model.label}.")
+    return plan
+
+
+def chosen_images(asked: Asked) -> Images:
+    """The images that a study asks for."""
+    choice = asked.images
+    given = [choice.source] if isinstance(choice.source, str) else list(choice.source)
+    placed = [_placed(source, asked.base) for source in given]
+    root = None if choice.root is None else asked.base / choice.root
+    try:
+        images = open_images(placed[0] if len(placed) == 1 else placed, root=root)
+    except ImageError as error:
+        raise StudyError(f"images: {error}") from error
+    if choice.classes is not None:
+        wanted = set(choice.classes)
+        images = images[[label in wanted for label in images.labels]]
+    images = images[:: choice.every][: choice.take]
+    if not len(images):
+        raise StudyError("images: none is left by 'classes', 'every' and 'take'.")
+    return images
+
+
+def chosen_models(asked: Asked) -> list[PlannedModel]:
+    """The models that a study asks for, patterns resolved, each with a label of its own."""
+    found = [model for choice in asked.models for model in _resolved(choice, asked.base)]
+    labels = [model.label for model in found]
+    for label in labels:
+        if labels.count(label) > 1:
+            raise StudyError(f"models: two are called {label!r}; give each a label of its own.")
+    return found
+
+
+def _resolved(choice: ModelChoice, base: Path) -> Iterator[PlannedModel]:
+    names = list_models(choice.name) if set("*?[") & set(choice.name) else [choice.name]
+    if not names:
+        raise StudyError(f"models: no model is called {choice.name!r}.")
+    for name in names:
+        group = choice.label or name
+        same: dict[str, Any] = {"name": name, "group": group, "family": choice.family}
+        same |= {"pretrained": choice.pretrained, "options": dict(choice.options)}
+        if choice.checkpoint is not None and not (base / choice.checkpoint).exists():
+            raise StudyError(f"models: there is no checkpoint {base / choice.checkpoint}.")
+        if choice.seeds is None:
+            yield PlannedModel(group, checkpoint=choice.checkpoint, **same)
+            continue
+        files = sorted(glob.glob(str(base / choice.seeds)))
+        if not files:
+            raise StudyError(f"models: there is no file {base / choice.seeds}.")
+        for file in files:
+            seed = Path(file).stem
+            near = Path(file).relative_to(base) if Path(file).is_relative_to(base) else Path(file)
+            yield PlannedModel(f"{group}#{seed}", seed=seed, checkpoint=str(near), **same)
+
+
+def _checked(model: PlannedModel, asked: Asked, device: str | None) -> PlannedModel:
+    """A model with the hash of its weights, its family, and the measurements that it does not fit."""
+    try:
+        net = model.load(asked.base, device)
+    except SufficeError as error:
+        raise StudyError(f"models, {model.label}: {error}") from error
+    misfits = {}
+    plan = Plan(asked, (model,), (), 1, {})
+    for name, one in asked.measurements.items():
+        reason = one.misfit(net)
+        if reason is not None and plan.measured(name, model):
+            if asked.run.misfits == "raise":
+                raise StudyError(
+                    f"{name} does not fit {model.label}: {reason}. Name the models that it is for in 'models' of "
+                    f'[measure.{name}], or write misfits = "skip" in [run].'
+                )
+            misfits[name] = reason
+    # What reads maps that are not made with this model is not made with it either.
+    for name, one in asked.measurements.items():
+        for read in one.reads:
+            if read in misfits:
+                misfits.setdefault(name, f"it reads {read}")
+    return replace(model, family=net.family, weights=weights_hash(net.module), misfits=misfits)
+
+
+def changes(before: Plan, after: Plan) -> list[str]:
+    """What differs between two plans such that their results do not belong together; what was added does not count."""
+    said = []
+    old, new = before.asked.to_dict(), after.asked.to_dict()
+    for name in old["measure"]:
+        if name in new["measure"]:
+            said += _different(old["measure"][name], new["measure"][name], f"measure.{name}.")
+    said += _different(old["run"], new["run"], "run.", leave_out=("block", "batch"))
+    said += _different(dict(before.versions), dict(after.versions), "the version of ")
+    weights = {model.label: model.weights for model in after.models}
+    for model in before.models:
+        if weights.get(model.label, model.weights) != model.weights:
+            said.append(f"the weights of {model.label} are others")
+    if before.names != after.names:
+        lost, added = (len(set(a) - set(b)) for a, b in ((before.names, after.names), (after.names, before.names)))
+        said.append(f"the images are others ({added} added, {lost} gone)")
+    return said
+
+
+def _different(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str, leave_out: Sequence[str] = ()) -> list[str]:
+    return [
+        f"{prefix}{key} is {new.get(key)}, was {old.get(key)}"
+        for key in dict.fromkeys([*old, *new])
+        if key not in leave_out and old.get(key) != new.get(key)
+    ]
+
+
+def _placed(source: str, base: Path) -> str:
+    """A path relative to the folder of the study; other sources as they are."""
+    return str(base / source) if (base / source).exists() else source
+
+
+@dataclass(frozen=True)
+class _Gone:
+    """Where the pixels of an image were that is no longer there."""
+
+    name: str
+
+    def read(self) -> Any:
+        raise UnreadableImage(f"{self.name} is no longer there.")
+
+    def fingerprint(self) -> str:
+        raise UnreadableImage(f"{self.name} is no longer there.")

@@ -1,0 +1,194 @@
+"""Doing one shard: measure, and write its rows and maps; what fails becomes rows that say so."""
+
+from __future__ import annotations
+
+import io
+import os
+import socket
+import time
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from suffice.attribution import Attribution
+from suffice.errors import ImageError, StudyError, UnreadableImage
+from suffice.perturb import Runner
+from suffice.progress import stage
+from suffice.study import map_files
+from suffice.study.measurement import Found, Work
+from suffice.study.plan import Plan, PlannedModel, Shard
+from suffice.study.store import Store
+from suffice.vision import Classifier
+from suffice.vision.identity import weights_hash
+from suffice.vision.provenance import as_json
+
+if TYPE_CHECKING:
+    import pyarrow
+
+COMMON = ("image", "image_id", "index", "target", "label", "error")
+FAILED = b"failed"
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A model of a study, ready to be asked."""
+
+    model: PlannedModel
+    net: Classifier
+    runner: Runner
+
+    @classmethod
+    def of(cls, plan: Plan, label: str, device: str | None = None) -> Loaded:
+        """Load a model; weights that are others than when the study began are an error."""
+        model, how = plan.model(label), plan.asked.run
+        net = model.load(plan.asked.base, device)
+        if weights_hash(net.module) != model.weights:
+            raise StudyError(f"The weights of {label} are others than when the study began.")
+        return cls(model, net, Runner(net, batch_size=how.batch, precision=how.precision, compile=how.compile))
+
+
+def do_shard(plan: Plan, store: Store, shard: Shard, loaded: Loaded) -> bool:
+    """Measure a shard and write what was found; returns whether it worked.
+
+    An error of the measurement is written as a row for each image, so that the study goes on.
+    """
+    started, before = time.perf_counter(), loaded.runner.counters.forwards
+    event = {"shard": shard.name, "host": socket.gethostname(), "process": os.getpid()}
+    store.log({"event": "began", **event, "at": _now()})
+    rows = plan.rows(shard)
+    maps: Attribution | None = None
+    problem = ""
+    try:
+        found = _measured(plan, store, shard, loaded)
+        table, about, maps = _complete(plan, shard, loaded, found), found.about, found.maps
+    except Exception as error:  # whatever it is, it is the shard's alone
+        problem = f"{type(error).__name__}: {error}"
+        event["traceback"] = traceback.format_exc()
+        table, about = _failed(plan, shard, loaded, problem), {}
+    seconds = time.perf_counter() - started
+    spent = {"seconds": round(seconds, 3), "forwards": loaded.runner.counters.forwards - before, "images": len(rows)}
+    try:
+        if maps is not None:
+            store.write(shard.maps, map_files.to_bytes(maps, half=plan.asked.run.maps == "fp16"))
+        more = {"spent": as_json(spent)} | ({"failed": problem} if problem else {})
+        store.write(shard.table, _bytes(table, about, more))
+    except OSError as error:  # a full disk, perhaps: the few rows that say so may still find room
+        problem = f"It could not be written: {error}"
+        store.write(shard.table, _bytes(_failed(plan, shard, loaded, problem), {}, {"failed": problem}))
+    store.log({"event": "failed" if problem else "finished", **event, **spent, "error": problem or None, "at": _now()})
+    return not problem
+
+
+def is_failed(store: Store, shard: Shard) -> bool:
+    """Whether a finished shard holds an error instead of results."""
+    import pyarrow.parquet as pq
+
+    return FAILED in (pq.read_schema(io.BytesIO(store.read(shard.table))).metadata or {})
+
+
+def read_maps(plan: Plan, store: Store, shard: Shard) -> Attribution:
+    """The maps of a shard; what could not be read is among those skipped."""
+    if not store.exists(shard.maps):
+        raise StudyError(f"There are no maps of {shard}: it failed.")
+    return map_files.from_bytes(store.read(shard.maps))
+
+
+def _measured(plan: Plan, store: Store, shard: Shard, loaded: Loaded) -> Found:
+    measurement, rows = plan.measurements[shard.measurement], plan.rows(shard)
+
+    def maps(name: str, model: str | None = None) -> Attribution:
+        return read_maps(plan, store, Shard(name, model or shard.model, shard.number))
+
+    images = plan.images[rows.start : rows.stop]
+    work = Work(loaded.net, loaded.runner, images, plan.asked.run.seed, maps)
+    with stage(f"{shard.measurement} of {shard.model}", len(rows), measurement.questions(loaded.net)) as finished:
+        try:
+            found = measurement.measure(work)
+        except UnreadableImage:  # no image can be read
+            found = Found(_nothing(), {}, work.unreadable())
+        finished(len(rows))
+    return found
+
+
+def _complete(plan: Plan, shard: Shard, loaded: Loaded, found: Found) -> pyarrow.Table:
+    """The rows of a shard with the columns that all tables have, and rows for images that could not be read."""
+    import pyarrow as pa
+
+    first, images = plan.rows(shard).start, plan.images
+    index = [first + i for i in found.table["index"].to_pylist()]
+    count = found.table.num_rows
+    own = {name: found.table[name] for name in found.table.column_names if name not in COMMON}
+    common = {
+        "image": pa.array([plan.names[i] for i in index], pa.string()),
+        "image_id": pa.array([_id(images[i]) for i in index], pa.string()),
+        "index": pa.array(index, pa.int64()),
+        "target": found.table["target"],
+        "label": found.table["label"],
+        "error": pa.nulls(count, pa.string()),
+    }
+    table = pa.table(common | _of_model(loaded.model, count) | own)
+    broken = [
+        {"image": plan.names[first + skip.index], "index": first + skip.index, "error": skip.reason}
+        for skip in found.skipped
+    ]
+    errors = pa.Table.from_pylist(
+        [{**row, **_facts(loaded.model)} for row in broken],
+        schema=pa.schema([(n, table.schema.field(n).type) for n in (*COMMON, *_facts(loaded.model))]),
+    )
+    together = pa.concat_tables([table, errors], promote_options="default")
+    return together.sort_by("index") if broken else together
+
+
+def _nothing() -> pyarrow.Table:
+    """A table without rows."""
+    import pyarrow as pa
+
+    return pa.schema({"index": pa.int64(), "target": pa.int64(), "label": pa.string()}).empty_table()
+
+
+def _failed(plan: Plan, shard: Shard, loaded: Loaded, problem: str) -> pyarrow.Table:
+    """Rows that say why there are none."""
+    import pyarrow as pa
+
+    rows = plan.rows(shard)
+    columns = {
+        "image": pa.array([plan.names[i] for i in rows], pa.string()),
+        "image_id": pa.nulls(len(rows), pa.string()),
+        "index": pa.array(rows, pa.int64()),
+        "target": pa.nulls(len(rows), pa.int64()),
+        "label": pa.nulls(len(rows), pa.string()),
+        "error": pa.array([problem] * len(rows), pa.string()),
+    }
+    return pa.table(columns | _of_model(loaded.model, len(rows)))
+
+
+def _facts(model: PlannedModel) -> dict[str, str | None]:
+    return {"family": model.family, "group": model.group, "seed": model.seed}
+
+
+def _of_model(model: PlannedModel, count: int) -> dict[str, Any]:
+    import pyarrow as pa
+
+    return {name: pa.array([value] * count, pa.string()) for name, value in _facts(model).items()}
+
+
+def _bytes(table: pyarrow.Table, about: Mapping[str, Any], more: Mapping[str, str]) -> bytes:
+    import pyarrow.parquet as pq
+
+    buffer = io.BytesIO()
+    described = table.replace_schema_metadata({"suffice": as_json(about), **more})
+    pq.write_table(described, buffer, compression="zstd")
+    return buffer.getvalue()
+
+
+def _id(picture: Any) -> str | None:
+    try:
+        return str(picture.id)
+    except ImageError:
+        return None
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="milliseconds")

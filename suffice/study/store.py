@@ -1,0 +1,165 @@
+"""The folder of a study: files that appear whole or not at all, and locks that a dead process gives up.
+
+It is any place that fsspec knows: a folder, ``s3://…``, ``memory://…``. Locks are those of the operating system, and
+so are for folders that processes of one machine share; elsewhere one engine has to give out the work.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import fsspec
+from filelock import FileLock, Timeout
+
+LOG = "log.jsonl"
+_UNFINISHED = ".unfinished"
+
+
+class Store:
+    """The files of a study.
+
+    Args:
+        place: A folder, or an address that fsspec knows.
+
+    Example:
+        >>> store = Store("memory://study-of-an-example")
+        >>> store.write("a/b.txt", b"whole")
+        >>> store.read("a/b.txt"), store.files("a"), store.exists("a/c.txt")
+        (b'whole', ['a/b.txt'], False)
+    """
+
+    def __init__(self, place: str | Path) -> None:
+        self.place = str(place)
+        self.fs, root = fsspec.core.url_to_fs(self.place)
+        self.root = str(root).rstrip("/")
+        self.local = Path(self.root) if "file" in _protocols(self.fs) else None
+        self._log: list[str] = []
+        self._log_name = f"log-{socket.gethostname()}-{os.getpid()}.jsonl"
+
+    def __reduce__(self) -> tuple[type[Store], tuple[str]]:
+        return Store, (self.place,)
+
+    def __str__(self) -> str:
+        return self.place
+
+    def path(self, name: str) -> str:
+        """Where a file lies, for the file system."""
+        return f"{self.root}/{name}"
+
+    def exists(self, name: str) -> bool:
+        """Whether there is such a file."""
+        return bool(self.fs.exists(self.path(name)))
+
+    def read(self, name: str) -> bytes:
+        """The content of a file."""
+        return bytes(self.fs.cat_file(self.path(name)))
+
+    def write(self, name: str, content: bytes) -> None:
+        """Write a file: afterwards the whole of it is on the disk, whatever happens; before, nothing is seen of it."""
+        if self.local is None:
+            self.fs.pipe_file(self.path(name), content)  # object stores show whole objects only
+            return
+        file = self.local / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = file.with_name(f"{file.name}.{uuid4().hex}{_UNFINISHED}")
+        try:
+            with open(unfinished, "wb") as opened:
+                opened.write(content)
+                opened.flush()
+                os.fsync(opened.fileno())
+            os.replace(unfinished, file)
+        finally:
+            unfinished.unlink(missing_ok=True)
+        _sync_folder(file.parent)
+
+    def remove(self, name: str) -> None:
+        """Remove a file, if it is there."""
+        if self.exists(name):
+            self.fs.rm_file(self.path(name))
+
+    def files(self, folder: str = "") -> list[str]:
+        """Names of all finished files in a folder and below, sorted."""
+        where = self.path(folder) if folder else self.root
+        if not self.fs.exists(where):
+            return []
+        self.fs.invalidate_cache()
+        found = self.fs.find(where)
+        return sorted(f[len(self.root) + 1 :] for f in found if not f.endswith(_UNFINISHED))
+
+    def log(self, event: Mapping[str, Any]) -> None:
+        """Add a line to the log; each is written at once, so that lines of several processes do not mix."""
+        line = json.dumps(event, ensure_ascii=False, default=str) + "\n"
+        if self.local is not None:
+            with open(self.local / LOG, "ab", buffering=0) as file:
+                file.write(line.encode())
+        else:
+            self._log.append(line)
+            self.write(self._log_name, "".join(self._log).encode())
+
+    def events(self) -> Iterator[dict[str, Any]]:
+        """The lines of the log; half a line, of a process that was killed, is left out."""
+        for name in self.files():
+            if name == LOG or (name.startswith("log-") and "/" not in name):
+                for line in self.read(name).decode(errors="replace").splitlines():
+                    try:
+                        yield json.loads(line)
+                    except ValueError:
+                        continue
+
+    @contextmanager
+    def lock(self, name: str, *, wait: bool = False) -> Iterator[bool]:
+        """Hold a lock while inside; yields whether one has it. The operating system frees those of dead processes."""
+        if self.local is None:
+            yield True
+            return
+        file = self.local / "locks" / f"{name}.lock"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        held = FileLock(file, timeout=-1 if wait else 0)
+        try:
+            held.acquire()
+        except Timeout:
+            yield False
+            return
+        try:
+            yield True
+        finally:
+            held.release()
+
+    def locked(self, name: str) -> bool:
+        """Whether some process holds a lock."""
+        if self.local is None or not (self.local / "locks" / f"{name}.lock").exists():
+            return False
+        with self.lock(name) as free:
+            return not free
+
+    def sweep(self, name: str) -> None:
+        """Remove what a process that was killed left of a file; only for whoever holds its lock."""
+        if self.local is not None:
+            file = self.local / name
+            for left in file.parent.glob(f"{file.name}.*{_UNFINISHED}"):
+                left.unlink(missing_ok=True)
+
+
+def _protocols(fs: Any) -> tuple[str, ...]:
+    return (fs.protocol,) if isinstance(fs.protocol, str) else tuple(fs.protocol)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make sure that the name of a new file is on the disk, too; where the system cannot, it is not needed."""
+    try:
+        opened = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        os.fsync(opened)
+    except OSError:
+        pass
+    finally:
+        os.close(opened)

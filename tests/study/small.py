@@ -1,0 +1,42 @@
+"""A study that takes a second, for tests: tiny oracles as models, known by name also in other processes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+from PIL import Image
+
+from suffice.testing import AnyOf, WeightedSum
+from suffice.vision import Classifier
+
+ORACLES = {
+    "any": AnyOf([(1, 2), (5,)], grid=3),
+    "sum": WeightedSum({1: 1.0, 4: 1.0, 7: 0.5}, threshold=1.2, grid=3, link="smooth"),
+}
+
+
+def any_of(**options: object) -> Classifier:
+    return ORACLES["any"].classifier(24)
+
+
+def weighted(**options: object) -> Classifier:
+    return ORACLES["sum"].classifier(24)
+
+
+def write_pictures(folder: Path, count: int) -> Path:
+    """Pictures that differ, of which the oracles see the bright cells."""
+    folder.mkdir(parents=True, exist_ok=True)
+    random = torch.Generator().manual_seed(0)
+    for number in range(count):
+        pixels = (0.6 + 0.4 * torch.rand(24, 24, 3, generator=random)) * 255
+        Image.fromarray(pixels.byte().numpy()).save(folder / f"{number:03d}.png")
+    return folder
+
+
+MEASURE = {
+    "said": {"kind": "predictions"},
+    "evidence": {"kind": "evidence", "grid": 3, "baseline": "black"},
+    "maps": {"kind": "attribution", "method": "occlusion", "window": 8, "stride": 8, "baseline": "black"},
+    "scores": {"kind": "metrics", "maps": "maps", "metrics": ["insertion"], "steps": 9, "baseline": "black"},
+}
