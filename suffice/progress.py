@@ -126,23 +126,19 @@ class Meter:
         return (after - before) / (now - start) if now > start else 0.0
 
     @property
-    def title(self) -> str:
-        """What is being done, with the current stage where there are several."""
-        name = next((name for name, stage in self.stages.items() if stage is self.current), "")
-        return f"{self.what} · {name}" if name and len(self.stages) > 1 else self.what
-
-    @property
     def text(self) -> str:
-        """How far it is: questions, how many a second, time left, units."""
-        whole, rate, stage = self.whole, self.rate, self.current
+        """How far it is: questions, how many a second, time left, units; what matters less comes last."""
+        whole, rate = self.whole, self.rate
         done = all(each.finished >= each.units for each in self.stages.values())
         parts = [f"{self.asked:,}{'' if whole is None else f'/{whole:,}' if done else f'/~{whole:,}'} questions"]
         if rate:
             parts.append(f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.1f}/s")
             if whole is not None and not done:
                 parts.append(f"{_clock_time((whole - self.asked) / rate)} left")
-        if stage is not None:
-            parts.append(f"{stage.finished:,}/{stage.units:,} {self.unit}")
+        for name, stage in self.stages.items():
+            if stage is self.current:
+                about = f"{name} of" if len(self.stages) > 1 else ""
+                parts.append(f"{about} {stage.finished:,}/{stage.units:,} {self.unit}".strip())
         return " · ".join(parts)
 
     def _look(self, last: bool = False) -> None:
@@ -253,11 +249,12 @@ def _display(console: Console | None) -> Iterator[Callable[[Meter, bool], None]]
     if not where.is_terminal:
         yield _log()
         return
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(24), TextColumn("{task.fields[text]}"))
+    bar_width = 24 if where.width >= 100 else 10
+    columns = (TextColumn("{task.description}"), BarColumn(bar_width), TextColumn("{task.fields[text]}", markup=False))
     with Progress(*columns, console=where, transient=console is not None, refresh_per_second=5) as bar:
         task = bar.add_task("", total=None, text="")
         yield lambda meter, last: bar.update(
-            task, description=meter.title, completed=meter.asked, total=meter.whole, text=meter.text
+            task, description=meter.what, completed=meter.asked, total=meter.whole, text=meter.text
         )
 
 
@@ -269,7 +266,7 @@ def _log() -> Callable[[Meter, bool], None]:
         nonlocal next_line
         if last or time.monotonic() >= next_line:
             next_line = time.monotonic() + LOG_EVERY
-            print(f"{meter.title}: {meter.text}", file=sys.stderr, flush=True)
+            print(f"{meter.what}: {meter.text}", file=sys.stderr, flush=True)
 
     return show
 
@@ -279,7 +276,7 @@ def _html(meter: Meter) -> str:
     from html import escape
 
     share = "" if not meter.whole else f" value='{min(meter.asked / meter.whole, 1):.3f}'"
-    return f"<div>{escape(meter.title)} <progress{share}></progress> {escape(meter.text)}</div>"
+    return f"<div>{escape(meter.what)} <progress{share}></progress> {escape(meter.text)}</div>"
 
 
 def _clock_time(seconds: float) -> str:

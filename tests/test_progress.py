@@ -26,7 +26,7 @@ def seen(monkeypatch):
 
     def keep(meter, last):
         shown.meters.append(meter)
-        texts.append(f"{meter.title}: {meter.text}")
+        texts.append(f"{meter.what}: {meter.text}")
 
     class _Shown:
         def __enter__(self):
@@ -88,8 +88,7 @@ def test_time_left_comes_with_the_first_questions_where_their_number_is_known():
     assert meter.text == "10/~600 questions · 10/s · 0:59 left · 0/10 images"
     meter.stages["unknown"] = Stage(units=10)
     meter.ask(10)
-    assert meter.text == "20 questions · 10/s · 0/10 images", "a rate, and no time that nobody knows"
-    assert meter.title == "Explaining · rise"
+    assert meter.text == "20 questions · 10/s · rise of 0/10 images", "a rate, and no time that nobody knows"
 
 
 def test_the_rate_is_that_of_the_last_seconds():
@@ -174,7 +173,7 @@ def test_predictions_metrics_tables_checks_and_figures_report_too(seen, smooth):
     sanity_check(other, images, ["gradient"], progress=True)
     assert seen.texts.count("closed") == 5
     for meter in {id(meter): meter for meter in seen.meters}.values():
-        assert all(part.finished == part.units for part in meter.stages.values()), meter.title
+        assert all(part.finished == part.units for part in meter.stages.values()), meter.what
         assert meter.whole == meter.asked
     assert {meter.what for meter in seen.meters} == {"Predicting", "Measuring", "Scoring", "Explaining"}
 
@@ -220,6 +219,16 @@ def test_ctrl_c_leaves_the_terminal_as_it_was(smooth):
     written = screen.getvalue()
     assert "questions" in written
     assert written.rindex("\x1b[?25h") > written.rindex("\x1b[?25l"), "the cursor is back"
+
+
+def test_the_time_left_is_there_on_a_narrow_terminal_too():
+    screen, now = io.StringIO(), iter(range(9))
+    with module._display(Console(file=screen, force_terminal=True, width=80)) as show:
+        meter = Meter("Explaining", show, clock=lambda: next(now))
+        meter.stages |= {"integrated-gradients": Stage(300, each=50), "insertion, deletion": Stage(300, each=103)}
+        meter.current = meter.stages["insertion, deletion"]
+        meter.ask(1200)
+    assert "1,200/~45,900 questions · 1,200/s · 0:37 left" in screen.getvalue()
 
 
 def test_a_log_gets_plain_lines(smooth, capsys):
