@@ -28,3 +28,11 @@ def test_in_the_resolution_of_the_picture_given(evidence, tmp_path):
         drawn = [file for file in draw_evidence(evidence, tmp_path / str(side), given) if file.suffix == ".png"]
         sizes.append(Image.open(drawn[0]).size)
     assert sizes[0] != sizes[1]
+
+
+def test_the_graph_in_another_format(evidence, tmp_path):
+    for format, begins in (("pdf", b"%PDF-"), ("png", b"\x89PNG")):
+        graph = draw_evidence(evidence, tmp_path / format, format=format)[0]
+        assert graph.name == f"graph.{format}"
+        assert graph.read_bytes().startswith(begins)
+        assert not list(graph.parent.glob("*.svg"))

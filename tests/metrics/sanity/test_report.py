@@ -142,4 +142,7 @@ def test_drawings_are_written(tmp_path):
     files = report(row("a", 0.9)).draw(tmp_path / "out")
     assert [f.name for f in files] == ["similarity.png", "maps.png"]
     assert all(Image.open(f).size[0] > 300 for f in files)
+    printed = report(row("a", 0.9)).draw(tmp_path / "out", "pdf")
+    assert [f.name for f in printed] == ["similarity.pdf", "maps.pdf"]
+    assert all(f.read_bytes().startswith(b"%PDF-") for f in printed)
     assert len(box_figure(report(row("a", 0.9), row("b", 0.2), check="data")).axes[0].get_xticklabels()) == 2
