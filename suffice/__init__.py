@@ -9,6 +9,7 @@ The rooms, from the street to the roof; each may use those before it:
 * :mod:`suffice.attribution`: attribution methods.
 * :mod:`suffice.evidence`: minimal sufficient explanations, sub-explanations, and the structured attention graph.
 * :mod:`suffice.metrics`: metrics, protocols, and sanity checks.
+* :mod:`suffice.study`: models × images × measurements, run to the end and kept in one folder.
 * :mod:`suffice.compare`: what differs between models, by how much, and whether it could be chance.
 * :mod:`suffice.report`: results as pictures and pages.
 * :mod:`suffice.bench`: speed beside the bare model and beside peers.
@@ -43,6 +44,7 @@ if _TYPE_CHECKING:
     from suffice.evidence import Evidence, EvidenceSet, find_evidence
     from suffice.metrics import Scores, list_metrics, list_protocols, measure
     from suffice.perturb import Grid, Probe, Runner, list_baselines
+    from suffice.study import Study
     from suffice.vision import Classifier, Images, list_models, load, open_images
 
 # What an outside package declares by entry points of the same groups.
@@ -67,9 +69,11 @@ _ROOM_OF = {
     ),
     **dict.fromkeys(("Evidence", "EvidenceSet", "find_evidence"), "evidence"),
     **dict.fromkeys(("Scores", "list_metrics", "list_protocols", "measure"), "metrics"),
+    "Study": "study",
 }
 _ROOMS = (
-    "vision", "zoo", "perturb", "draw", "attribution", "evidence", "metrics", "compare", "report", "bench", "testing",
+    "vision", "zoo", "perturb", "draw", "attribution", "evidence", "metrics", "study", "compare", "report", "bench",
+    "testing",
 )  # fmt: skip
 
 __all__ = [
@@ -82,6 +86,7 @@ __all__ = [
     "Probe",
     "Runner",
     "Scores",
+    "Study",
     "SufficeError",
     "SufficeWarning",
     "as_explain_func",
