@@ -99,5 +99,5 @@ def _words(low: float, high: float) -> str:
 
 
 def _second_line(found: Attribution) -> str:
-    count = "1 image" if len(found) == 1 else f"{len(found)} images"
+    count = "" if len(found) == 1 else f"{len(found)} images"
     return " · ".join(part for part in (found.settings.get("model", ""), count) if part)

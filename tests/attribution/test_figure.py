@@ -36,6 +36,7 @@ def test_it_names_method_model_image_class_and_scale(found):
         assert Path(found.names[i]).name in said
         assert f"{found.labels[i]} · {float(found.confidences[i]):.1%}" in said
     assert sum(text.startswith("colors from ") for text in said) == 6
+    assert texts(found[0].to_svg())[1] == found.settings["model"]
     assert {"low", "high", "each map on its own scale"} <= set(said)
     rows = [float(image.get("y")) for image in ElementTree.fromstring(markup).iter(f"{SVG}image")][:6]
     assert [rows.count(y) for y in sorted(set(rows))] == [4, 2]
