@@ -157,7 +157,8 @@ def evidence(
                 if out is not None and draw:
                     folder = out / "figures" / figure_folder(found)
                     if found.index in new or not folder.exists():
-                        draw_evidence(found, out / "figures", net.geometry(opened[found.index].decode()), format)
+                        pixels = net.geometry(opened[found.index].decode())
+                        draw_evidence(found, out / "figures", pixels, format, run.about)
                 if as_json:
                     printed.append(evidence_record(found))
                 elif few:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html import escape
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,12 +18,13 @@ def is_picture(path: str | Path) -> bool:
     return Path(path).suffix.lower() in PICTURES
 
 
-def save_picture(markup: str, path: str | Path) -> Path:
+def save_picture(markup: str, path: str | Path, about: str = "") -> Path:
     """Write a drawing to a file, as SVG, PNG or PDF by its ending; returns its path.
 
     Args:
         markup: A whole SVG document.
         path: Of the file; its folder is made where it is missing.
+        about: What the picture comes from, for the metadata of an SVG; the others do without.
 
     Raises:
         OptionError: The ending is another one.
@@ -32,7 +34,7 @@ def save_picture(markup: str, path: str | Path) -> Path:
     if not is_picture(file):
         raise OptionError(f"A picture is saved as {', '.join(PICTURES)}; got {file.name!r}.")
     kind = file.suffix.lower()
-    data = markup.encode() if kind == ".svg" else _converted(markup, kind)
+    data = _with_metadata(markup, about).encode() if kind == ".svg" else _converted(markup, kind)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(data)
     return file
@@ -44,6 +46,13 @@ def check_format(format: Format) -> None:
         raise OptionError(f"format={format!r}; it can be {', '.join(repr(kind[1:]) for kind in PICTURES)}.")
     if format != "svg":
         _converter()
+
+
+def _with_metadata(markup: str, about: str) -> str:
+    """An SVG document that says what it comes from, where no viewer shows it."""
+    start = markup.index("<svg")
+    inside = markup.index(">", start) + 1
+    return f"{markup[:inside]}<metadata>{escape(about)}</metadata>{markup[inside:]}" if about else markup
 
 
 def _converted(markup: str, kind: str) -> bytes:

@@ -19,7 +19,7 @@ from suffice.report.explanation import ClassRow, explanation_figure
 from suffice.report.names import safe_name
 from suffice.vision import Classifier, Images, Model, Predictions, as_classifier, open_images
 from suffice.vision.classifier import Targets
-from suffice.vision.provenance import provenance
+from suffice.vision.provenance import as_json, provenance
 from suffice.vision.stream import OnError, Skip
 
 # What a figure adds to the name of a class.
@@ -186,7 +186,7 @@ def explain_images(
         write_tables(folder, "scores", {}, found.rows(), found.rows(), about)
     figures = [folder / f"{n:05d}-{safe_name(Path(name).stem)}.{format}" for n, name in enumerate(readable.names)]
     for number, file in enumerate(figures):
-        save_picture(found.figure(number, top), file)
+        save_picture(found.figure(number, top), file, as_json(about))
     return replace(found, figures=figures)
 
 

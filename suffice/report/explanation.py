@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import torch
 from PIL import Image
@@ -20,6 +22,7 @@ from suffice.draw.svg import escaped
 from suffice.evidence import Evidence
 from suffice.perturb import enlarge
 from suffice.report.names import figure_folder
+from suffice.vision.provenance import as_json
 
 MARGIN, BESIDE, SIDE = 28.0, 36.0, 196.0  # BESIDE: from the image to its maps
 HEADING, BETWEEN = 24.0, 40.0  # of a class; from one class to the next
@@ -104,7 +107,11 @@ def explanation_figure(
 
 
 def draw_evidence(
-    evidence: Evidence, folder: str | Path, picture: Drawable | None = None, format: Format = "svg"
+    evidence: Evidence,
+    folder: str | Path,
+    picture: Drawable | None = None,
+    format: Format = "svg",
+    about: Mapping[str, Any] | None = None,
 ) -> list[Path]:
     """Write the structured attention graph of an image (as picture, JSON, DOT) and a picture of every MSE (PNG).
 
@@ -113,6 +120,7 @@ def draw_evidence(
         folder: Where to; each image has a folder of its own in it, see :func:`suffice.report.names.figure_folder`.
         picture: The image as the model saw it; default: the small copy that evidence keeps.
         format: Of the graph's picture: ``"svg"``, ``"png"`` or ``"pdf"``.
+        about: What the evidence comes from, :attr:`suffice.EvidenceSet.about`, for ``graph.json`` and ``graph.svg``.
 
     Returns:
         The files: ``graph.svg``, ``graph.json``, ``graph.dot``, ``mse-01.png`` and so on.
@@ -122,8 +130,12 @@ def draw_evidence(
     for old in own.glob("mse-*.png"):  # of an earlier search, which may have found more
         old.unlink()
     graph, shown = evidence.graph(), evidence.picture if picture is None else picture
-    files = [save_picture(graph.to_svg(shown), own / f"graph.{format}")]
+    origin = {} if about is None else {"about": dict(about)}
+    files = [save_picture(graph.to_svg(shown), own / f"graph.{format}", as_json(origin) if origin else "")]
     files += [graph.save(own / f"graph.{suffix}") for suffix in ("json", "dot")]
+    if origin:
+        whole = {**json.loads(files[1].read_text(encoding="utf-8")), **origin}
+        files[1].write_text(json.dumps(whole, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     for number, mse in enumerate(evidence.mses if shown is not None else (), start=1):
         files.append(own / f"mse-{number:02d}.png")
         region_picture(shown, evidence.grid, mse.cells).save(files[-1])

@@ -4,6 +4,7 @@ import ast
 import json
 import re
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -109,6 +110,21 @@ def test_scores_of_explain_are_printed_and_kept(photos):
     assert about["weights"] == told["weights"]
     assert about["settings"]["methods"]["grad-cam"]["positive"] is True
     assert (photos / "out" / "scores.csv").read_text(encoding="utf-8").startswith("image,image_id,index")
+
+
+def test_pictures_and_graphs_say_what_they_come_from(photos):
+    out = photos / "out"
+    run("explain", photos / "one.png", *NET, "--method", "gradient", "--out", out)
+    about = ElementTree.parse(out / "00000-one.svg").find("{http://www.w3.org/2000/svg}metadata")
+    assert json.loads(about.text)["model"] == "zoo/resnet"
+    given = ("evidence", photos / "one.png", *NET, "--grid", "2", "--subexplanations", "--out", out)
+    weights = json.loads(run(*given, "--json").stdout)["weights"]
+    (graph,) = (out / "figures").glob("*/graph.json")
+    assert json.loads(graph.read_text(encoding="utf-8"))["about"]["weights"] == weights
+    drawn = ElementTree.parse(graph.with_suffix(".svg")).find("{http://www.w3.org/2000/svg}metadata")
+    assert json.loads(drawn.text)["about"]["weights"] == weights
+    regions = pq.read_schema(out / "subexplanations.parquet").metadata
+    assert json.loads(regions[b"suffice"])["weights"] == weights
 
 
 def test_checkpoint_and_weights_are_in_what_is_written(photos, tmp_path):

@@ -13,7 +13,7 @@ from PIL import Image
 
 from suffice.errors import ImageError, OptionError, UnreadableImage
 from suffice.vision.images import Images, Picture, open_images
-from suffice.vision.stream import Skip, stream
+from suffice.vision.stream import Skip, readable, stream
 
 
 def decoding_threads():
@@ -242,3 +242,15 @@ def test_folder_with_broken_files_from_end_to_end(tmp_path):
     assert "empty" in batches.skipped[1].reason
     with pytest.raises(UnreadableImage, match=r"3\.png"):
         list(stream(images, geometry))
+
+
+def test_readable_images_are_told_from_others_at_once(tmp_path):
+    Image.new("RGB", (4, 4)).save(tmp_path / "good.png")
+    (tmp_path / "bad.png").write_bytes(b"broken")
+    images = open_images([tmp_path / "bad.png", tmp_path / "good.png"])
+    good, skipped = readable(images)
+    assert good.names == [str(tmp_path / "good.png")]
+    assert [(skip.index, skip.name) for skip in skipped] == [(0, str(tmp_path / "bad.png"))]
+    assert readable(images, "raise") == (images, [])
+    with pytest.raises(UnreadableImage, match="None of the images could be read"):
+        readable(images[:1])

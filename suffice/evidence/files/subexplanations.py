@@ -12,6 +12,7 @@ from torch import Tensor
 
 from suffice.errors import OptionError
 from suffice.perturb.regions import Grid
+from suffice.vision.provenance import KEY, as_json
 
 if TYPE_CHECKING:
     import pyarrow
@@ -50,7 +51,7 @@ def write_subexplanations(source: str | Path, target: str | Path) -> Path:
     """
     import pyarrow.parquet as pq
 
-    from suffice.evidence.files.storage import BLOCK, files_of, stored_evidence, write_blocks
+    from suffice.evidence.files.storage import BLOCK, files_of, read_about, stored_evidence, write_blocks
     from suffice.evidence.files.table import WORDS
 
     files = files_of(source)
@@ -58,7 +59,8 @@ def write_subexplanations(source: str | Path, target: str | Path) -> Path:
         raise OptionError(f"There is no evidence with its regions at {source}.")
     every = (evidence for file in files for evidence in stored_evidence(file))
     blocks = iter(lambda: list(islice(every, BLOCK)), [])
-    return write_blocks(target, _schema(), map(subexplanation_table, blocks))
+    about = {KEY: as_json(read_about(files[0]))}
+    return write_blocks(target, _schema().with_metadata(about), map(subexplanation_table, blocks))
 
 
 def _schema() -> pyarrow.Schema:

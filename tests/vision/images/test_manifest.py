@@ -7,6 +7,7 @@ from PIL import Image
 
 from suffice.errors import ImageError, ManifestError
 from suffice.vision.images import open_images
+from suffice.vision.images.listing import with_boxes
 
 
 def write(path, text, encoding="utf-8"):
@@ -187,3 +188,21 @@ def test_random_bytes_give_images_or_a_manifest_error(tmp_path_factory, name, da
                 picture.decode()
         return
     assert name in message
+
+
+def test_boxes_from_a_list_of_their_own(tmp_path, csv, jsonl):
+    for name in ("a/one.png", "b/two.png", "b/three.png"):
+        (tmp_path / "photos" / name).parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (8, 8)).save(tmp_path / "photos" / name)
+    images = open_images(tmp_path / "photos")  # a/one.png, b/three.png, b/two.png
+    listed = csv('path,boxes\na/one.png,"[0, 0, 4, 4]"\nelsewhere/two.png,"[[1, 1, 2, 2], [3, 3, 4, 4]]"\n')
+    boxed = with_boxes(images, listed)
+    assert boxed.boxes == [((0, 0, 4, 4),), None, ((1, 1, 2, 2), (3, 3, 4, 4))]
+    assert boxed.labels == images.labels
+    twice = jsonl('{"path": "x/one.png", "boxes": [0, 0, 1, 1]}\n{"path": "y/one.png", "boxes": [0, 0, 2, 2]}\n')
+    with pytest.raises(ManifestError, match="boxes of none of the images"):  # which of the two is not known
+        with_boxes(images, twice)
+    with pytest.raises(ManifestError, match=r"\.csv or \.jsonl"):
+        with_boxes(images, tmp_path / "boxes.txt")
+    with pytest.raises(ManifestError, match="No such file"):
+        with_boxes(images, tmp_path / "missing.csv")
