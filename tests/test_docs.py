@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import suffice
+
 ROOT = Path(__file__).parents[1]
 # Pages whose examples need published weights or the reader's own files.
 READERS_OWN = {"vision.md"}
@@ -47,3 +49,11 @@ def test_numbers_in_the_first_walk_are_what_comes_out(tmp_path):
             lines.append(line)
     assert checked >= 5
     run("\n".join(lines), tmp_path)
+
+
+def test_every_method_is_held_against_an_original():
+    page = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
+    table = page.split("## How closely each method agrees with its original")[1].split("\n## ")[0]
+    first = [row.split("|")[1] for row in table.splitlines() if row.startswith("| `")]
+    named = re.findall(r"`([^`]+)`", " ".join(first))
+    assert sorted(named) == suffice.list_methods()
