@@ -76,7 +76,7 @@ def explain(
     else:
         _print(found)
         figures = f"{len(found.figures)} figure{'s' if len(found.figures) > 1 else ''}"
-        tables = ", scores.csv, scores.json and scores.parquet" if score else ""
+        tables = "; scores.csv, scores.json and scores.parquet" if score else ""
         output.note(f"Written to {out}: {figures}, and the raw maps of {', '.join(found.methods)}{tables}")
     if method.strip() != "all":
         opt.note_left_out(chosen, net)
