@@ -24,10 +24,9 @@ def in_dtype(batch: Batch, dtype: Dtype) -> Batch:
     """The same images for a copy of the model in float64; as they are for ``"float32"``, or where they are so already.
 
     Example:
-        >>> from suffice.testing import AnyOf
-        >>> oracle = AnyOf([(5,)], grid=4)
-        >>> net = oracle.classifier(32)
-        >>> batch = Batch(net, oracle.image(32), torch.tensor([1]), ["a"], 0, Runner(net))
+        >>> import suffice
+        >>> net = suffice.load("zoo/deit", device="cpu")
+        >>> batch = Batch(net, torch.rand(1, 3, *net.size), torch.tensor([1]), ["a"], 0, Runner(net))
         >>> in_dtype(batch, "float64").inputs.dtype
         torch.float64
     """
