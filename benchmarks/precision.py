@@ -5,8 +5,8 @@
 The same photographs are searched in fp32 (TF32 off), then by each of ``--runs``: a precision, and what of its result is
 confirmed in fp32, ``none``, ``doubtful`` or ``all``. After each run its evidence is saved to a Parquet file in
 ``--out``, its figures are appended to ``rows.jsonl`` there, and ``table.md`` is written anew. Whether each set holds is
-for ``verify_evidence.py`` to say, by those files. A search in fp32 takes longest: ``--reference`` compares with one that
-such a run has saved, by its images.
+for ``verify_evidence.py`` to say, by those files. A search in fp32 takes longest: ``--reference`` compares with one
+that such a run has saved, by its images.
 
     python benchmarks/precision.py --models vit --images 500 --reference agreement/vit-ieee-none.parquet
 """
