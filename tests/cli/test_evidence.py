@@ -126,10 +126,10 @@ def test_what_is_broken_is_named_and_skipped(photos):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (("--max-size", "0"), "max_size=0; it can be a whole number from 1 on"),
-        (("--max-mses", "-4"), "max_mses=-4; it can be a whole number from 0 on"),
+        (("--max-size", "0"), "--max-size 0; it can be a whole number from 1 on"),
+        (("--max-mses", "-4"), "--max-mses -4; it can be a whole number from 0 on"),
         (("--max-mses", "many"), "--max-mses 'many'; expected a whole number, or none"),
-        (("--threshold", "2"), "threshold=2.0; it can be a number above 0 to 1"),
+        (("--threshold", "2"), "--threshold 2.0; it can be a number above 0 to 1"),
         (("--refine", "14,x"), "--refine 'x'; expected a whole number"),
         (("--target", "nothing"), "has no class 'nothing'"),
         (("--grid", "99"), "does not fit"),
