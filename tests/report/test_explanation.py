@@ -46,7 +46,8 @@ def boxes(tree):
 
 
 def place_of(tree, said):
-    return next((float(t.get("x")), float(t.get("y"))) for t in tree.iter(f"{SVG}text") if "".join(t.itertext()) == said)
+    texts = tree.iter(f"{SVG}text")
+    return next((float(t.get("x")), float(t.get("y"))) for t in texts if "".join(t.itertext()) == said)
 
 
 def test_each_class_is_a_heading_above_its_row_and_no_caption_of_a_map():
