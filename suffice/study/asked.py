@@ -25,6 +25,7 @@ else:
 
 Chosen = TypeVar("Chosen")
 NAME = re.compile(r"[\w][\w.+-]*")
+TAKEN = ("models", "failures")  # tables that export adds
 
 
 @dataclass(frozen=True)
@@ -213,6 +214,8 @@ class _Reader:
             path = ("measure", name)
             if not NAME.fullmatch(name):
                 raise self.error(path, f"the name {name!r} can have letters, digits and .+-_ only")
+            if name in TAKEN:
+                raise self.error(path, f"the name {name!r} is that of a table that every study has")
             if not isinstance(options, Mapping):
                 raise self.error(path, f"expected a table [measure.{name}] with kind and options")
             if not isinstance(options.get("kind"), str):

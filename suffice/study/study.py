@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from suffice.errors import StudyError
+from suffice.options import check_options
 from suffice.plugins import did_you_mean
 from suffice.progress import reporting
-from suffice.study.asked import Asked, read_dict, read_file
+from suffice.study.asked import Asked, HowToRun, read_dict, read_file
 from suffice.study.local import forget_failed, run_here
-from suffice.study.plan import PLAN, Plan, changes, make_plan
+from suffice.study.plan import IMAGES, PLAN, Plan, changes, make_plan
 from suffice.study.store import Store
 
 if TYPE_CHECKING:
     import pyarrow
+
+    from suffice.attribution import Attribution
+    from suffice.evidence import EvidenceSet
+    from suffice.study.estimate import Estimate
+    from suffice.study.status import Status
 
 
 class Study:
@@ -87,7 +95,7 @@ class Study:
 
         Args:
             out: The folder, or any address that fsspec knows; default: the one that was opened.
-            only: Just these measurements.
+            only: Just these measurements, and those whose maps they read.
             device: Instead of the first GPU if there is one.
             retry_failed: Do again what failed.
             progress: Show how far it is.
@@ -102,17 +110,49 @@ class Study:
             raise StudyError("Say where results are to be kept: run(out).")
         store = self.store if out is None else Store(out)
         assert store is not None
-        wanted = [only] if isinstance(only, str) else list(only)
-        for name in wanted:
-            if name not in self.asked.measure:
-                hint = did_you_mean(name, self.asked.measure) or f" There are {', '.join(self.asked.measure)}."
-                raise StudyError(f"There is no measurement {name!r}.{hint}")
+        wanted = self._wanted(only)
         plan = self._planned(store, device)
         if retry_failed:
             forget_failed(plan, store, wanted)
         with reporting(progress, self.asked.name):
             run_here(plan, store, only=wanted, device=device)
         return Study.open(str(store))
+
+    def dry_run(
+        self,
+        out: str | Path | None = None,
+        *,
+        only: str | Sequence[str] = (),
+        device: str | None = None,
+        images: int | None = None,
+    ) -> Estimate:
+        """Say what :meth:`run` would do, how long it would take, and how much space; nothing is written.
+
+        Args:
+            out: The folder; what is done there already is left out. Default: the one that was opened, if any.
+            only: Just these measurements, and those whose maps they read.
+            device: Instead of the first GPU if there is one.
+            images: To be measured at once, four times; default: 16 with a GPU, else 2. More fill larger batches.
+        """
+        from suffice.study.estimate import estimate
+
+        store = self.store if out is None else Store(out)
+        plan = make_plan(self.asked, device) if store is None else self._planned(store, device, write=False)
+        done = [] if store is None else store.files("tables")
+        return estimate(plan, done, only=self._wanted(only), device=device, images=images)
+
+    def changed(self, **how: Any) -> Study:
+        """The same study, run in another way: ``precision``, ``compile``, ``batch`` and so on, as in ``run``.
+
+        Example:
+            >>> study = Study("example", "scenes:test[:4]", ["zoo/resnet"], {"said": {"kind": "predictions"}})
+            >>> study.changed(precision="bf16").asked.run.precision
+            'bf16'
+        """
+        check_options(how, HowToRun, "run")
+        made = copy(self)
+        made.asked = replace(self.asked, run=replace(self.asked.run, **how))
+        return made
 
     @property
     def plan(self) -> Plan:
@@ -130,22 +170,70 @@ class Study:
 
         return read_table(self.plan, self._folder, measurement)
 
-    def _planned(self, store: Store, device: str | None) -> Plan:
+    def evidence(self, model: str, measurement: str | None = None) -> EvidenceSet:
+        """The evidence of a model so far, to be drawn and looked at one by one.
+
+        Args:
+            model: Its label.
+            measurement: Which search; may be left out where there is just one. Graphs show what lies below MSEs where
+                it has ``regions = true``.
+        """
+        from suffice.study.reading import read_evidence
+
+        return read_evidence(self.plan, self._folder, model, measurement)
+
+    def maps(self, measurement: str, model: str) -> Attribution:
+        """The maps of a model so far, one after the other in the order of the images; those without are skipped."""
+        from suffice.study.reading import read_maps_of
+
+        return read_maps_of(self.plan, self._folder, measurement, model)
+
+    def status(self) -> Status:
+        """How far it is: a line for each measurement of each model."""
+        from suffice.study.status import status_of
+
+        return status_of(self.plan, self._folder)
+
+    def export(self, out: str | Path | None = None, format: Literal["parquet", "csv"] = "parquet") -> list[Path]:
+        """Write one file a measurement, and two more: the models, and what failed.
+
+        Args:
+            out: A folder; default: ``export`` in that of the study.
+            format: ``"parquet"``, or ``"csv"``, where lists are JSON, and pictures and regions are left out.
+
+        Returns:
+            The files.
+        """
+        from suffice.study.export import export
+
+        folder = self._folder
+        if out is None and folder.local is None:
+            raise StudyError("Say where the tables are to be written: export(out).")
+        return export(self.plan, folder, out or Path(folder.root) / "export", format)
+
+    def _wanted(self, only: str | Sequence[str]) -> list[str]:
+        """The measurements of these names, and those that they read; none stands for all."""
+        named = [only] if isinstance(only, str) else list(only)
+        for name in named:
+            if name not in self.asked.measure:
+                hint = did_you_mean(name, self.asked.measure) or f" There are {', '.join(self.asked.measure)}."
+                raise StudyError(f"There is no measurement {name!r}.{hint}")
+        read = [read for name in named for read in self.asked.measurements[name].reads]
+        return [*dict.fromkeys((*read, *named))]
+
+    def _planned(self, store: Store, device: str | None, *, write: bool = True) -> Plan:
         """The plan of the folder: the one that is there if it is of the same study, else a new one."""
-        if not self._text:  # opened from its folder
-            return Plan.load(store)
-        if not store.exists(PLAN) and store.files():
+        if self.store is not None:
+            if store.place != self.store.place:
+                raise StudyError(f"{self.store} is the folder of a study already. For another one, open its file.")
+            return _continued(store, replace(Plan.load(store), asked=self.asked))
+        if not _is_new(store, f"study{self._suffix}", self._text) and not store.exists(PLAN):
             raise StudyError(f"{store} is not empty, and has no study. Choose another folder.")
         made = make_plan(self.asked, device)
+        if not write:
+            return _continued(store, made)
         with store.lock("plan", wait=True):
-            if store.exists(PLAN):
-                before = Plan.load(store)
-                other = changes(before, made)
-                if other:
-                    raise StudyError(
-                        f"The study in {store} was begun in another way: {'; '.join(other)}. Choose another folder."
-                    )
-                made = made.as_before(before)
+            made = _continued(store, made)
             store.write(f"study{self._suffix}", self._text.encode())
             made.save(store)
         return made
@@ -159,3 +247,19 @@ class Study:
     def __repr__(self) -> str:
         where = "" if self.store is None else f" in {self.store}"
         return f"Study({self.asked.name!r}, {len(self.asked.models)} models, {', '.join(self.asked.measure)}{where})"
+
+
+def _is_new(store: Store, name: str, text: str) -> bool:
+    """Whether nothing is in a folder, or only what this study began to write before it was killed."""
+    found = set(store.files()) - {"locks/plan.lock"}
+    return not found or (found <= {name, IMAGES} and name in found and store.read(name) == text.encode())
+
+
+def _continued(store: Store, made: Plan) -> Plan:
+    """A plan such that it goes on with what is in a folder; what does not belong together is an error."""
+    if not store.exists(PLAN):
+        return made
+    before = Plan.load(store)
+    if other := changes(before, made):
+        raise StudyError(f"The study in {store} was begun in another way: {'; '.join(other)}. Choose another folder.")
+    return made.as_before(before)

@@ -7,6 +7,7 @@ from pathlib import Path
 import torch
 from PIL import Image
 
+from suffice.study import Study
 from suffice.testing import AnyOf, WeightedSum
 from suffice.vision import Classifier
 
@@ -40,3 +41,11 @@ MEASURE = {
     "maps": {"kind": "attribution", "method": "occlusion", "window": 8, "stride": 8, "baseline": "black"},
     "scores": {"kind": "metrics", "maps": "maps", "metrics": ["insertion"], "steps": 9, "baseline": "black"},
 }
+
+MODELS = ["tests.study.small:any_of", {"name": "tests.study.small:weighted", "label": "sum", "family": "sums"}]
+
+
+def small_study(pictures: Path, **changes: object) -> Study:
+    """All four measurements of both oracles, in blocks of four images."""
+    content = {"name": "small", "images": str(pictures), "models": MODELS, "measure": MEASURE, "run": {"block": 4}}
+    return Study(**content | changes)

@@ -89,6 +89,7 @@ WRONG = {
     "unknown preset": (GOOD.replace("cvpr2024", "cvpr2025"), "line 16", "There is no preset"),
     "unknown setting of a search": (GOOD.replace("grid = 4", "girds = 4"), "line 17", "girds"),
     "impossible setting of a search": (GOOD.replace("grid = 4", "grid = 0"), "line 17", "grid=0"),
+    "a name that is taken": (GOOD.replace("measure.evidence", "measure.models"), "line 14", "every study has"),
     "models of a measurement": (GOOD.replace("grid = 4", "models = 3"), "line 17", "a list of names"),
 }
 

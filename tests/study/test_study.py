@@ -12,19 +12,13 @@ from suffice.errors import StudyError
 from suffice.study import Study
 from suffice.study.plan import Plan
 from suffice.study.store import Store
-from tests.study.small import MEASURE, write_pictures
-
-MODELS = ["tests.study.small:any_of", {"name": "tests.study.small:weighted", "label": "sum", "family": "sums"}]
+from tests.study.small import MEASURE, MODELS, write_pictures
+from tests.study.small import small_study as made
 
 
 @pytest.fixture
 def pictures(tmp_path):
     return write_pictures(tmp_path / "pictures", 10)
-
-
-def made(pictures, **changes):
-    content = {"name": "small", "images": str(pictures), "models": MODELS, "measure": MEASURE, "run": {"block": 4}}
-    return Study(**content | changes)
 
 
 def rows(study, name):
@@ -91,6 +85,23 @@ def test_only_some_measurements(tmp_path, pictures):
         made(pictures).run(tmp_path / "run", device="cpu", only="siad")
     with pytest.raises(StudyError, match="Did you mean 'evidence'"):
         study.table("evidnece")
+
+
+def test_maps_that_a_measurement_reads_are_made_with_it(tmp_path, pictures):
+    study = made(pictures).run(tmp_path / "run", device="cpu", only="scores")
+    assert study.table("scores").num_rows == study.table("maps").num_rows == 20
+    with pytest.raises(StudyError, match="Nothing of said is done yet"):
+        study.table("said")
+
+
+def test_a_folder_goes_on_in_another_batch_and_in_no_other_precision(tmp_path, pictures):
+    study = made(pictures).run(tmp_path / "run", device="cpu", only="said")
+    assert study.changed(batch=3).run(device="cpu", only="maps").table("maps").num_rows == 20
+    with pytest.raises(StudyError, match=r"run\.precision is bf16, was fp32"):
+        study.changed(precision="bf16").run(device="cpu")
+    with pytest.raises(StudyError, match="is the folder of a study already"):
+        study.run(tmp_path / "other", device="cpu")
+    assert not (tmp_path / "other").exists()
 
 
 def changed(name, **options):
