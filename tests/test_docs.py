@@ -57,3 +57,26 @@ def test_every_method_is_held_against_an_original():
     first = [row.split("|")[1] for row in table.splitlines() if row.startswith("| `")]
     named = re.findall(r"`([^`]+)`", " ".join(first))
     assert sorted(named) == suffice.list_methods()
+
+
+def texts() -> list[Path]:
+    """Everything that is written by hand and read by others, but for this file."""
+    folders = ("suffice", "docs", "benchmarks", "tests")
+    found = [path for folder in folders for kind in ("*.py", "*.md") for path in (ROOT / folder).rglob(kind)]
+    found += [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")]
+    return [path for path in found if path != Path(__file__) and not {"_build", "_generated"} & set(path.parts)]
+
+
+def test_an_author_has_one_name():
+    """Family name Li, however each paper prints it."""
+    wrong = [path for path in texts() if re.search(r"Fuxin(?! Li)", path.read_text("utf-8"))]
+    assert not wrong
+    for line in (ROOT / "CITATION.cff").read_text("utf-8").splitlines():
+        assert "Fuxin" not in line or "{family-names: Li, given-names: Fuxin}" in line
+
+
+def test_fp16_is_what_examples_advise():
+    """Commands beside a table are those that made it; all others are advice."""
+    measured = {"findings.md", "performance.md"}
+    pages = [path for path in texts() if path.parts[-2] != "benchmarks" and path.name not in measured]
+    assert not [path for path in pages if "--precision bf16" in path.read_text("utf-8")]

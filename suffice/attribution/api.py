@@ -65,7 +65,7 @@ def attribute(
         targets: The classes to explain: None (the predicted one), an index or label for all, or one per image.
         seed: Seed of everything random; each image's own randomness depends on it and on the image alone.
         batch_size: Inputs per forward, which bounds memory; halved when memory runs out.
-        precision: Of the model: ``"fp32"``, ``"tf32"``, ``"bf16"`` or ``"fp16"``, see :class:`suffice.Runner`. Methods
+        precision: Of the model: ``"fp32"``, ``"tf32"``, ``"fp16"`` or ``"bf16"``, see :class:`suffice.Runner`. Methods
             that propagate relevance take fp32 only. Gradients of small scores can be too small for fp16.
         compile: Compile the model, for methods that do not look inside it; worth it for long work on a GPU.
         runner: A :class:`suffice.Runner` of this model instead of the three, so that it is compiled or converted once

@@ -45,7 +45,7 @@ METHODS_COLUMNS = {
 @app.command(
     epilog=output.examples(
         "suffice bench probe --model timm/vit_tiny_patch16_224 --random-weights",
-        "suffice bench probe --model timm/resnet50 --random-weights --batch 1024 --precision bf16 --compile",
+        "suffice bench probe --model timm/resnet50 --random-weights --batch 1024 --precision fp16 --compile",
     )
 )
 @flat
@@ -80,7 +80,7 @@ def probe(
 @app.command(
     epilog=output.examples(
         "suffice bench evidence photos/ --model timm/vit_tiny_patch16_224 --checkpoint vit.safetensors --images 8",
-        "suffice bench evidence photos/ --model timm/resnet50 --batch 1024 --precision bf16 --compile --images 500",
+        "suffice bench evidence photos/ --model timm/resnet50 --batch 1024 --precision fp16 --compile --images 500",
     )
 )
 @flat

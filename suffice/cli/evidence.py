@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = output.examples(
     "suffice evidence cat.jpg --model timm/deit_small_patch16_224 --out evidence",
-    "suffice evidence photos/ --model torchvision/resnet50 --precision bf16 --compile --batch 1024 --out evidence",
+    "suffice evidence photos/ --model torchvision/resnet50 --precision fp16 --compile --batch 1024 --out evidence",
     "suffice evidence cat.jpg --model timm/vit_tiny_patch16_224 --checkpoint vit.safetensors --stability --refine 14",
 )
 

@@ -35,7 +35,9 @@ MethodOptions = Annotated[
 FirstImages = Annotated[int | None, typer.Option("--images", min=1, help="Use the first so many images.")]
 Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
 Batch = Annotated[int | None, typer.Option(min=1, help="Inputs per forward.")]
-ModelPrecision = Annotated[Precision, typer.Option("--precision", help="Precision of the model.")]
+ModelPrecision = Annotated[
+    Precision, typer.Option("--precision", help="Precision of the model; fp16 is finer than bf16.")
+]
 Compile = Annotated[bool, typer.Option("--compile", help="Compile the model with torch.compile.")]
 PictureFormat = Annotated[Format, typer.Option("--format", help="Of pictures; png, pdf: needs vl-convert-python.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -143,7 +143,7 @@ def find_evidence(
         noise_defect: As there: the seed map's noise falls on the red channel only, twice as strong.
         settings: All of the above at once, or the name of a preset; see :func:`suffice.evidence.preset`.
         batch_size: Masked images per forward, or ``"auto"``; halved when memory runs out.
-        precision: ``"fp32"``, ``"tf32"``, ``"bf16"`` or ``"fp16"``.
+        precision: ``"fp32"``, ``"tf32"``, ``"fp16"`` or ``"bf16"``.
         compile: Compile the model; worth it for long work on a GPU.
         runner: Use this runner of the same classifier instead of the three.
         images_at_once: Images searched side by side; more fill larger batches.

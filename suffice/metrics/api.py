@@ -65,7 +65,7 @@ def measure(
         normalize: ``"set"`` or ``"image"`` to report curves as (s - b) / (t - b); see :meth:`Scores.normalized`.
         seed: Seed of everything random; each image's own randomness depends on it and on the image alone.
         batch_size: Inputs per forward, which bounds memory; halved when memory runs out.
-        precision: Of the model: ``"fp32"``, ``"tf32"``, ``"bf16"`` or ``"fp16"``.
+        precision: Of the model: ``"fp32"``, ``"tf32"``, ``"fp16"`` or ``"bf16"``.
         compile: Compile the model; worth it for long work on a GPU.
         runner: A :class:`suffice.Runner` of this model instead of the three, so that it is compiled or converted once
             for many calls.

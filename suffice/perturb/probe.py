@@ -50,7 +50,7 @@ class Probe:
         grid: Cells a side for questions about regions, or a :class:`Grid`.
         cells: ``"hard"`` or ``"soft"``; see :class:`suffice.perturb.RegionMasks`.
         batch_size: Masked images per forward, or ``"auto"``; halved when memory runs out.
-        precision: ``"fp32"``, ``"tf32"``, ``"bf16"`` or ``"fp16"``; scores stay in fp32.
+        precision: ``"fp32"``, ``"tf32"``, ``"fp16"`` or ``"bf16"``; scores stay in fp32.
         compile: Compile the model; worth it for long work on a GPU.
         seed: Seed of random baselines.
         remember: Most answers about regions to keep; 0 to keep none.

@@ -90,8 +90,9 @@ class Runner:
     Args:
         net: The classifier.
         batch_size: Inputs per forward, or ``"auto"``. Halved, with one warning, when memory runs out.
-        precision: ``"fp32"``, ``"bf16"`` or ``"fp16"`` for the model; logits are always returned in fp32. ``"tf32"``
-            keeps all numbers in fp32 and lets the GPU round them to 10 bits inside matrix products, which is faster.
+        precision: ``"fp32"``, ``"fp16"`` or ``"bf16"`` for the model; logits are always returned in fp32. fp16 is
+            eight times finer than bf16; weights that it cannot hold are refused. ``"tf32"`` keeps all numbers in fp32
+            and lets the GPU round them to 10 bits inside matrix products, which is faster.
             ``"fp32"`` does what PyTorch is set to; by default that rounds so in convolutions on GPUs. ``"ieee"`` never
             rounds.
         compile: Compile the model with ``torch.compile``, for just one shape: incomplete batches are padded.

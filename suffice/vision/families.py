@@ -1,6 +1,6 @@
 """The family that a model belongs to by default, read from its name.
 
-The groups are those of Jiang, Khorram and Fuxin (CVPR 2024): what sets them apart is the recipe and the teacher
+The groups are those of Jiang, Khorram and Li (CVPR 2024): what sets them apart is the recipe and the teacher
 as much as the architecture. A family is free text; give ``family=`` to say otherwise.
 """
 

@@ -1,4 +1,4 @@
-"""Miniatures of the networks that Jiang, Khorram and Fuxin (CVPR 2024) compare, for images of 56×56 pixels.
+"""Miniatures of the networks that Jiang, Khorram and Li (CVPR 2024) compare, for images of 56×56 pixels.
 
 Each is timm's own class in a small configuration, so that whatever knows timm's networks knows these. An image of 56
 pixels stands to one of 224 as 4 to 16, so the miniatures work where the late stages of their originals do: with one

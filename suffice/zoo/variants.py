@@ -1,6 +1,6 @@
 """ConvNeXt and Swin with smaller kernels or windows and with other normalization, small and at full size.
 
-Jiang, Khorram and Fuxin (CVPR 2024) took ConvNeXt-T and Swin-T apart to see what makes them compositional. Importing
+Jiang, Khorram and Li (CVPR 2024) took ConvNeXt-T and Swin-T apart to see what makes them compositional. Importing
 this module registers those networks, at 224×224 and untrained, with timm:
 
 ==========================  ====================  =============================================================

@@ -30,7 +30,7 @@ def no_network(monkeypatch):
     monkeypatch.setattr("urllib.request.getproxies", dict)
 
 
-# The thirteen models of Jiang, Khorram and Fuxin, and relatives.
+# The thirteen models of Jiang, Khorram and Li, and relatives.
 @pytest.mark.parametrize(
     ("name", "family"),
     [

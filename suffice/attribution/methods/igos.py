@@ -34,7 +34,7 @@ StepSize = Annotated[float, Range(SMALL_STEP)]
 Noise = Amount | Sequence[Amount]
 
 BILATERAL = (
-    "Khorram, Lawson, Fuxin, iGOS++: Integrated Gradient Optimized Saliency by Bilateral Perturbations, CHIL 2021"
+    "Khorram, Lawson, Li, iGOS++: Integrated Gradient Optimized Saliency by Bilateral Perturbations, CHIL 2021"
 )
 TERMS = {
     "i-gos": (Term(planes=(0,)),),
@@ -51,7 +51,7 @@ TERMS = {
 @method(
     "i-gos",
     aliases=("igos",),
-    reference="Qi, Khorram, Fuxin, Visualizing Deep Networks by Optimizing with Integrated Gradients, AAAI 2020",
+    reference="Qi, Khorram, Li, Visualizing Deep Networks by Optimizing with Integrated Gradients, AAAI 2020",
     needs=("gradients",),
 )
 def i_gos(
