@@ -56,6 +56,10 @@ class StudyError(SufficeError, ValueError):
     """A study cannot be run as it is written, or not in a folder that holds another one."""
 
 
+class StoreError(SufficeError, OSError):
+    """The place where results of a study are kept cannot be written."""
+
+
 class MissingExtra(SufficeError, ImportError):
     """An optional dependency is not installed."""
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Union
 
 import torch
 from safetensors import safe_open
-from safetensors.torch import save_file
+from safetensors.torch import load, save, save_file
 from torch import Tensor
 
 from suffice.errors import MissingExtra, OptionError
@@ -69,9 +69,19 @@ def save_tensors(path: str | Path, tensors: Mapping[str, Tensor], about: Mapping
     """
     file = _with_suffix(path)
     file.parent.mkdir(parents=True, exist_ok=True)
-    texts = {name: json.dumps(value, ensure_ascii=False, default=repr) for name, value in about.items()}
-    save_file({name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}, file, texts)
+    save_file(_apart(tensors), file, _texts(about))
     return file
+
+
+def tensors_to_bytes(tensors: Mapping[str, Tensor], about: Mapping[str, Any]) -> bytes:
+    """What :func:`save_tensors` writes, for places that are not files."""
+    return save(_apart(tensors), _texts(about))
+
+
+def tensors_from_bytes(content: bytes) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The tensors, and what belongs to them, of :func:`tensors_to_bytes`."""
+    head = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])  # of the format: its length, and JSON
+    return load(content), {name: json.loads(text) for name, text in head["__metadata__"].items()}
 
 
 def load_tensors(path: str | Path, kind: str, key: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -94,6 +104,15 @@ def load_tensors(path: str | Path, kind: str, key: str) -> tuple[dict[str, Tenso
             raise OptionError(f"{file} holds no {kind}, or not as save() writes them.")
         tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 (it is no dict)
     return tensors, {name: json.loads(text) for name, text in texts.items()}
+
+
+def _apart(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Tensors with memory of their own, as the format needs them."""
+    return {name: value.detach().cpu().contiguous().clone() for name, value in tensors.items()}
+
+
+def _texts(about: Mapping[str, Any]) -> dict[str, str]:
+    return {name: json.dumps(value, ensure_ascii=False, default=repr) for name, value in about.items()}
 
 
 def _with_suffix(path: str | Path) -> Path:

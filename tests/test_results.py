@@ -72,3 +72,18 @@ def test_a_data_frame_needs_pandas(monkeypatch):
     monkeypatch.setattr(builtins, "__import__", without_pandas)
     with pytest.raises(MissingExtra, match=r"pip install pandas; to_arrow\(\) does not"):
         to_pandas(table)
+
+
+def test_tensors_as_bytes_are_the_file(tmp_path):
+    from suffice.results import load_tensors, save_tensors, tensors_from_bytes, tensors_to_bytes
+
+    tensors, about = {"a": torch.rand(2, 3).t(), "none": torch.zeros(0, 1)}, {"key": ["é", None]}
+    file = save_tensors(tmp_path / "some", tensors, about)
+    for found, said in (
+        tensors_from_bytes(file.read_bytes()),
+        tensors_from_bytes(tensors_to_bytes(tensors, about)),
+        load_tensors(file, "some", "key"),
+    ):
+        assert said == about
+        assert found.keys() == tensors.keys()
+        assert all(torch.equal(found[name], tensors[name]) for name in tensors)

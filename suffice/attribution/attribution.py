@@ -15,7 +15,16 @@ from suffice.draw.files import is_picture, save_picture
 from suffice.errors import OptionError
 from suffice.perturb import enlarge
 from suffice.perturb.masks import Enlargement
-from suffice.results import Rows, load_tensors, save_tensors, selected, text_column, to_pandas
+from suffice.results import (
+    Rows,
+    load_tensors,
+    save_tensors,
+    selected,
+    tensors_from_bytes,
+    tensors_to_bytes,
+    text_column,
+    to_pandas,
+)
 from suffice.vision.provenance import as_json, with_about
 from suffice.vision.stream import Skip
 
@@ -159,17 +168,32 @@ class Attribution:
         """
         if is_picture(path):
             return save_picture(self.to_svg(), path)
+        return save_tensors(path, *self._parts())
+
+    @classmethod
+    def load(cls, path: str | Path) -> Attribution:
+        """Read what :meth:`save` wrote."""
+        return cls._of(*load_tensors(path, "maps", "settings"))
+
+    def to_bytes(self) -> bytes:
+        """The file that :meth:`save` writes, for places that are not files."""
+        return tensors_to_bytes(*self._parts())
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> Attribution:
+        """From the bytes of the file that :meth:`save` writes."""
+        return cls._of(*tensors_from_bytes(content))
+
+    def _parts(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         tensors = {"maps": self.maps, "targets": self.targets, "confidences": self.confidences}
         if self.pictures is not None:
             tensors["pictures"] = self.pictures
         about: dict[str, Any] = {name: list(getattr(self, name)) for name in _TEXTS}
         about |= {"settings": self.settings, "skipped": [asdict(skip) for skip in self.skipped], "about": self.about}
-        return save_tensors(path, tensors, about)
+        return tensors, about
 
     @classmethod
-    def load(cls, path: str | Path) -> Attribution:
-        """Read what :meth:`save` wrote."""
-        tensors, about = load_tensors(path, "maps", "settings")
+    def _of(cls, tensors: dict[str, Tensor], about: dict[str, Any]) -> Attribution:
         about["skipped"] = [Skip(**skip) for skip in about["skipped"]]
         fields: dict[str, Any] = {**tensors, **about}
         return cls(**fields)

@@ -13,6 +13,37 @@ from suffice.study.store import Store
 PATIENCE = 0.5  # seconds between two looks at shards that others work on
 
 
+class Worker:
+    """Does shards one after the other; keeps the model of the last one.
+
+    Args:
+        plan: What has to be done.
+        store: Where results go.
+        device: Instead of the first GPU if there is one.
+    """
+
+    def __init__(self, plan: Plan, store: Store, device: str | None = None) -> None:
+        self.plan, self.store, self.device = plan, store, device
+        self._loaded: Loaded | None = None
+
+    def do(self, shard: Shard) -> bool | None:
+        """Do a shard, unless it is done; returns whether it failed, None where another process works on it."""
+        with self.store.lock(shard.name) as mine:
+            if not mine:
+                return None
+            if self.store.exists(shard.table):  # another process has just finished it
+                return False
+            self.store.sweep(shard.table)
+            self.store.sweep(shard.maps)
+            return not do_shard(self.plan, self.store, shard, self._model(shard.model))
+
+    def _model(self, label: str) -> Loaded:
+        if self._loaded is None or self._loaded.model.label != label:
+            self._loaded = None  # two models at once may be too much for the memory
+            self._loaded = Loaded.of(self.plan, label, self.device)
+        return self._loaded
+
+
 def run_here(plan: Plan, store: Store, *, only: Sequence[str] = (), device: str | None = None) -> int:
     """Do all shards that are not done; returns how many failed.
 
@@ -22,24 +53,17 @@ def run_here(plan: Plan, store: Store, *, only: Sequence[str] = (), device: str 
     _ = plan.images  # others than those that the study began with are said before anything is done
     waiting = [shard for shard in plan.shards(only) if not store.exists(shard.table)]
     _announce(plan, waiting)
-    loaded: Loaded | None = None
+    worker = Worker(plan, store, device)
     failed = 0
     while waiting:
         later: list[Shard] = []
         for shard in waiting:
-            if any(not store.exists(read.table) for read in plan.inputs(shard)):
+            ready = all(store.exists(read.table) for read in plan.inputs(shard))
+            outcome = worker.do(shard) if ready else None
+            if outcome is None:
                 later.append(shard)
-                continue
-            with store.lock(shard.name) as mine:
-                if not mine:
-                    later.append(shard)
-                elif not store.exists(shard.table):  # or else another process has just finished it
-                    store.sweep(shard.table)
-                    store.sweep(shard.maps)
-                    if loaded is None or loaded.model.label != shard.model:
-                        loaded = None  # two models at once may be too much for the memory
-                        loaded = Loaded.of(plan, shard.model, device)
-                    failed += not do_shard(plan, store, shard, loaded)
+            else:
+                failed += outcome
         if len(later) == len(waiting):
             time.sleep(PATIENCE)
         waiting = later

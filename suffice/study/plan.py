@@ -193,6 +193,7 @@ class Plan:
         table = pa.table({"index": pa.array(range(len(self.names)), pa.int64()), "image": pa.array(list(self.names))})
         buffer = io.BytesIO()
         pq.write_table(table, buffer)
+        store.sweep("*")
         store.write(IMAGES, buffer.getvalue())
         store.write(PLAN, self.to_json().encode())
 

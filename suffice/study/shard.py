@@ -13,7 +13,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from suffice.attribution import Attribution
-from suffice.errors import ImageError, StudyError, UnreadableImage
+from suffice.errors import ImageError, StoreError, StudyError, UnreadableImage
 from suffice.perturb import Runner
 from suffice.progress import stage
 from suffice.study import map_files
@@ -66,19 +66,27 @@ def do_shard(plan: Plan, store: Store, shard: Shard, loaded: Loaded) -> bool:
     except Exception as error:  # whatever it is, it is the shard's alone
         problem = f"{type(error).__name__}: {error}"
         event["traceback"] = traceback.format_exc()
-        table, about = _failed(plan, shard, loaded, problem), {}
+        table, about = _failed(plan, shard, problem), {}
     seconds = time.perf_counter() - started
     spent = {"seconds": round(seconds, 3), "forwards": loaded.runner.counters.forwards - before, "images": len(rows)}
     try:
         if maps is not None:
             store.write(shard.maps, map_files.to_bytes(maps, half=plan.asked.run.maps == "fp16"))
+        elif problem:
+            store.remove(shard.maps)  # of an attempt that was killed before it had written its rows
         more = {"spent": as_json(spent)} | ({"failed": problem} if problem else {})
         store.write(shard.table, _bytes(table, about, more))
-    except OSError as error:  # a full disk, perhaps: the few rows that say so may still find room
+    except StoreError as error:  # a full disk, perhaps: the few rows that say so may still find room
         problem = f"It could not be written: {error}"
-        store.write(shard.table, _bytes(_failed(plan, shard, loaded, problem), {}, {"failed": problem}))
+        write_failed(plan, store, shard, problem)
     store.log({"event": "failed" if problem else "finished", **event, **spent, "error": problem or None, "at": _now()})
     return not problem
+
+
+def write_failed(plan: Plan, store: Store, shard: Shard, problem: str) -> None:
+    """Write rows that say why there are none."""
+    store.remove(shard.maps)
+    store.write(shard.table, _bytes(_failed(plan, shard, problem), {}, {"failed": problem}))
 
 
 def is_failed(store: Store, shard: Shard) -> bool:
@@ -148,7 +156,7 @@ def _nothing() -> pyarrow.Table:
     return pa.schema({"index": pa.int64(), "target": pa.int64(), "label": pa.string()}).empty_table()
 
 
-def _failed(plan: Plan, shard: Shard, loaded: Loaded, problem: str) -> pyarrow.Table:
+def _failed(plan: Plan, shard: Shard, problem: str) -> pyarrow.Table:
     """Rows that say why there are none."""
     import pyarrow as pa
 
@@ -161,7 +169,7 @@ def _failed(plan: Plan, shard: Shard, loaded: Loaded, problem: str) -> pyarrow.T
         "label": pa.nulls(len(rows), pa.string()),
         "error": pa.array([problem] * len(rows), pa.string()),
     }
-    return pa.table(columns | _of_model(loaded.model, len(rows)))
+    return pa.table(columns | _of_model(plan.model(shard.model), len(rows)))
 
 
 def _facts(model: PlannedModel) -> dict[str, str | None]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,8 @@ from uuid import uuid4
 
 import fsspec
 from filelock import FileLock, Timeout
+
+from suffice.errors import StoreError, SufficeWarning
 
 LOG = "log.jsonl"
 _UNFINISHED = ".unfinished"
@@ -63,21 +66,11 @@ class Store:
 
     def write(self, name: str, content: bytes) -> None:
         """Write a file: afterwards the whole of it is on the disk, whatever happens; before, nothing is seen of it."""
-        if self.local is None:
-            self.fs.pipe_file(self.path(name), content)  # object stores show whole objects only
-            return
-        file = self.local / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = file.with_name(f"{file.name}.{uuid4().hex}{_UNFINISHED}")
-        try:
-            with open(unfinished, "wb") as opened:
-                opened.write(content)
-                opened.flush()
-                os.fsync(opened.fileno())
-            os.replace(unfinished, file)
-        finally:
-            unfinished.unlink(missing_ok=True)
-        _sync_folder(file.parent)
+        with self._saying_what_cannot_be_written(name):
+            if self.local is None:
+                self.fs.pipe_file(self.path(name), content)  # object stores show whole objects only
+            else:
+                _write_whole(self.local / name, content)
 
     def remove(self, name: str) -> None:
         """Remove a file, if it is there."""
@@ -94,14 +87,19 @@ class Store:
         return sorted(f[len(self.root) + 1 :] for f in found if not f.endswith(_UNFINISHED))
 
     def log(self, event: Mapping[str, Any]) -> None:
-        """Add a line to the log; each is written at once, so that lines of several processes do not mix."""
+        """Add a line to the log; each is written at once, so that lines of several processes do not mix.
+
+        Results do not depend on it: a log that cannot be written is a warning.
+        """
         line = json.dumps(event, ensure_ascii=False, default=str) + "\n"
-        if self.local is not None:
-            with open(self.local / LOG, "ab", buffering=0) as file:
-                file.write(line.encode())
-        else:
-            self._log.append(line)
-            self.write(self._log_name, "".join(self._log).encode())
+        try:
+            if self.local is not None:
+                _append(self.local / LOG, line.encode())
+            else:
+                self._log.append(line)
+                self.write(self._log_name, "".join(self._log).encode())
+        except OSError as error:
+            warnings.warn(SufficeWarning(f"The log of {self} cannot be written: {error}"), stacklevel=2)
 
     def events(self) -> Iterator[dict[str, Any]]:
         """The lines of the log; half a line, of a process that was killed, is left out."""
@@ -120,10 +118,11 @@ class Store:
             yield True
             return
         file = self.local / "locks" / f"{name}.lock"
-        file.parent.mkdir(parents=True, exist_ok=True)
         held = FileLock(file, timeout=-1 if wait else 0)
         try:
-            held.acquire()
+            with self._saying_what_cannot_be_written(f"locks/{name}.lock"):
+                file.parent.mkdir(parents=True, exist_ok=True)
+                held.acquire()
         except Timeout:
             yield False
             return
@@ -140,11 +139,45 @@ class Store:
             return not free
 
     def sweep(self, name: str) -> None:
-        """Remove what a process that was killed left of a file; only for whoever holds its lock."""
+        """Remove what a process that was killed left of a file, or of all files that fit a pattern in their folder.
+
+        Only for whoever holds their lock.
+        """
         if self.local is not None:
             file = self.local / name
             for left in file.parent.glob(f"{file.name}.*{_UNFINISHED}"):
                 left.unlink(missing_ok=True)
+
+    @contextmanager
+    def _saying_what_cannot_be_written(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except Timeout:  # which is an OSError, too: the lock is another's
+            raise
+        except OSError as error:
+            raise StoreError(f"{name} cannot be written in {self}: {error.strerror or error}.") from error
+
+
+def _write_whole(file: Path, content: bytes) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = file.with_name(f"{file.name}.{uuid4().hex}{_UNFINISHED}")
+    try:
+        with open(unfinished, "wb") as opened:
+            opened.write(content)
+            opened.flush()
+            os.fsync(opened.fileno())
+        os.replace(unfinished, file)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    _sync_folder(file.parent)
+
+
+def _append(file: Path, line: bytes) -> None:
+    """Add a line, at once; after half a one, of a process that was killed, a new one is begun."""
+    with open(file, "a+b", buffering=0) as opened:
+        if opened.seek(0, os.SEEK_END) and os.pread(opened.fileno(), 1, opened.tell() - 1) != b"\n":
+            line = b"\n" + line
+        opened.write(line)
 
 
 def _protocols(fs: Any) -> tuple[str, ...]:

@@ -1,0 +1,101 @@
+"""Studies in processes of their own, which can be killed; what they import was imported once, so they start at once."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import time
+from collections.abc import Callable
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+from suffice.study import Study
+from suffice.study.plan import Shard
+from suffice.study.shard import read_maps
+
+_CONTEXT = multiprocessing.get_context("forkserver")
+_KINDS = [f"suffice.study.kinds.{kind}" for kind in ("predictions", "evidence", "attribution", "metrics")]
+_LATER = ["fsspec.implementations.local", "pandas", "pyarrow.dataset", "pyarrow.parquet", "torch._dynamo"]
+    "fsspec.implementations.local",
+    "pandas",
+    "pyarrow.dataset",
+    "pyarrow.parquet",
+    "torch._dynamo",
+    "torchvision",
+]
+_CONTEXT.set_forkserver_preload(["tests.study.processes", "tests.study.small", *_KINDS, *_LATER, "torchvision"])
+
+
+def run(file: Path, out: Path, before: Callable[..., None] | None = None, *args: object) -> None:
+    """Run a study in this process, after something was done to it."""
+    import torch
+
+    torch.set_num_threads(1)
+    if before is not None:
+        before(*args)
+    Study.open(file).run(out, device="cpu")
+
+
+def start(file: Path, out: Path, before: Callable[..., None] | None = None, *args: object) -> BaseProcess:
+    """Run a study in another process, after something was done to that."""
+    process = _CONTEXT.Process(target=run, args=(file, out, before, *args), daemon=True)
+    process.start()
+    return process
+
+
+def ended(process: BaseProcess, seconds: float = 60) -> int | None:
+    """How a process ended."""
+    process.join(seconds)
+    return process.exitcode
+
+
+def wait_for(fact: Callable[[], object], process: BaseProcess | None = None, seconds: float = 60) -> bool:
+    """Wait until something is so, or a process has ended; returns whether it is so."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until and (process is None or process.is_alive()):
+        if fact():
+            return True
+        time.sleep(0.002)
+    return bool(fact())
+
+
+def die_at(step: int) -> None:
+    """Let the process be killed at a step of its writing: when data or a folder is to be synced, or a file renamed."""
+    steps = 0
+
+    def deadly(function: Callable[..., object]) -> Callable[..., object]:
+        def called(*args: object, **kwargs: object) -> object:
+            nonlocal steps
+            steps += 1
+            if steps == step:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return function(*args, **kwargs)
+
+        return called
+
+    os.fsync, os.replace = deadly(os.fsync), deadly(os.replace)
+
+
+def contents(folder: Path) -> dict[str, object]:
+    """All that a study found: every column of every table, and every map."""
+    study = Study.open(folder)
+    found: dict[str, object] = {name: study.table(name).to_pydict() for name in study.tables}
+    for shard in study.plan.shards():
+        assert study.store is not None
+        if study.store.exists(shard.maps):
+            maps = read_maps(study.plan, study.store, Shard(shard.measurement, shard.model, shard.number))
+            found[shard.maps] = (maps.maps.tolist(), maps.targets.tolist(), maps.settings, maps.skipped)
+    return found
+
+
+def finished(folder: Path) -> list[str]:
+    """The shards that were finished, as often as they were."""
+    store = Study.open(folder).store
+    assert store is not None
+    return [event["shard"] for event in store.events() if event["event"] == "finished"]
+
+
+def unfinished(folder: Path) -> list[Path]:
+    """Files that were begun only."""
+    return sorted(folder.rglob("*.unfinished"))

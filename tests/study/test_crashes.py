@@ -1,0 +1,197 @@
+"""Studies that are killed, interrupted, or find no room on the disk: nothing is lost, and nothing is done twice."""
+
+import json
+import os
+import random
+import resource
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from suffice.errors import StoreError, StudyError, SufficeWarning
+from suffice.study import Study
+from tests.study.processes import contents, die_at, ended, finished, start, unfinished, wait_for
+from tests.study.small import MEASURE, write_pictures
+
+ANY, SUM = "tests.study.small:any_of", {"name": "tests.study.small:weighted", "label": "sum"}
+KILLED = -signal.SIGKILL
+
+
+def write_study(folder: Path, models=(ANY, SUM), measure=MEASURE, block=2, images=6) -> Path:
+    write_pictures(folder / "pictures", images)
+    content = {"name": "s", "images": "pictures", "models": models, "measure": measure, "run": {"block": block}}
+    file = folder / "study.json"
+    file.write_text(json.dumps(content))
+    return file
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A study, and what it finds where nothing interrupts it."""
+    folder = tmp_path_factory.mktemp("whole")
+    file = write_study(folder)
+    Study.open(file).run(folder / "run", device="cpu")
+    return file, contents(folder / "run")
+
+
+def done(out: Path) -> int:
+    return len([*out.glob("tables/*/*/*.parquet")])
+
+
+def test_killed_at_random_moments_and_resumed(tmp_path, whole):
+    file, expected = whole
+    out, chance, kills = tmp_path / "run", random.Random(0), 0
+    while done(out) < 24:
+        process = start(file, out)
+        goal = done(out) + chance.randint(0, 6)
+        wait_for(lambda goal=goal: done(out) >= goal, process)
+        time.sleep(chance.uniform(0, 0.2))
+        process.kill()
+        kills += ended(process) == KILLED
+    Study.open(file).run(out, device="cpu")
+    assert kills >= 3
+    assert contents(out) == expected
+    assert len(finished(out)) == len(set(finished(out)))
+    assert not unfinished(out)
+
+
+SHORT = {name: MEASURE[name] for name in ("maps", "scores")}
+
+
+def test_killed_at_every_step_of_writing(tmp_path):
+    file = write_study(tmp_path, [ANY], SHORT, images=2)
+    Study.open(file).run(tmp_path / "whole", device="cpu")
+    expected = contents(tmp_path / "whole")
+    step = 0
+    while True:
+        step += 1
+        out = tmp_path / f"killed-{step}"
+        if ended(start(file, out, die_at, step)) == 0:
+            break
+        Study.open(file).run(out, device="cpu")
+        assert contents(out) == expected, f"killed at step {step}"
+        assert not unfinished(out), f"killed at step {step}"
+    assert step == 1 + 3 * (3 + 3)  # three steps a file: those that say what is to be done, two tables, and maps
+
+
+def test_two_processes_share_the_work_and_one_is_killed(tmp_path, whole):
+    file, expected = whole
+    out = tmp_path / "run"
+    both = [start(file, out), start(file, out)]
+    assert wait_for(lambda: done(out) >= 6, both[0])
+    both[0].kill()
+    assert ended(both[0]) == KILLED
+    assert ended(both[1]) == 0
+    assert contents(out) == expected
+    events = [event for event in Study.open(out).store.events() if event["event"] == "finished"]
+    assert len(events) >= 23  # whoever is killed between writing and saying so does not say so
+    assert len({event["shard"] for event in events}) == len(events)
+    assert {event["process"] for event in events} <= {process.pid for process in both}
+    assert not unfinished(out)
+
+
+def test_an_interrupt_ends_it_cleanly_and_it_goes_on(tmp_path, whole):
+    file, expected = whole
+    out = tmp_path / "run"
+    process = start(file, out)
+    assert wait_for(lambda: done(out) >= 3, process)
+    os.kill(process.pid, signal.SIGINT)
+    assert ended(process) == 1  # KeyboardInterrupt
+    assert 3 <= done(out) < 24
+    assert not unfinished(out)
+    Study.open(out).run(device="cpu")
+    assert contents(out) == expected
+    assert sorted(finished(out)) == sorted(set(finished(out)))
+
+
+def limit_files(size: int) -> None:
+    """From now on no file can become larger, as if the disk were full."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+
+
+def test_maps_that_find_no_room_are_rows_that_say_so(tmp_path):
+    file = write_study(tmp_path, [ANY], {**SHORT, "said": MEASURE["said"]}, block=8, images=10)
+    out = tmp_path / "run"
+    assert ended(start(file, out, limit_files, 14_000)) == 0
+    study = Study.open(out)
+    lost = [row["error"] for row in study.table("maps").to_pylist()]
+    assert [error is None for error in lost] == [False] * 8 + [True] * 2  # the second block is small enough
+    assert "could not be written" in lost[0]
+    assert "File too large" in lost[0]
+    assert "There are no maps" in study.table("scores").to_pylist()[0]["error"]
+    assert study.table("said")["error"].null_count == 10
+    assert not unfinished(out)
+    again = study.run(device="cpu", retry_failed=True)
+    assert all(again.table(name)["error"].null_count == 10 for name in again.tables)
+
+
+def test_where_nothing_can_be_written_the_study_stops_and_says_so(tmp_path):
+    file = write_study(tmp_path, [ANY], SHORT)
+    Study.open(file).run(tmp_path / "run", device="cpu", only="maps")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        with (
+            pytest.raises(StoreError, match=r"tables/.*cannot be written.*File too large"),
+            pytest.warns(SufficeWarning, match="The log of .* cannot be written"),
+        ):
+            Study.open(tmp_path / "run").run(device="cpu")
+        with pytest.raises(StoreError, match=r"cannot be written.*File too large"):
+            Study.open(file).run(tmp_path / "new", device="cpu")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert Study.open(tmp_path / "run").run(device="cpu").table("scores")["error"].null_count == 6
+
+
+def test_a_place_that_cannot_be_a_folder(tmp_path):
+    file = write_study(tmp_path, [ANY], SHORT)
+    (tmp_path / "taken").write_text("a file")
+    with pytest.raises(StoreError, match="taken"):
+        Study.open(file).run(tmp_path / "taken" / "run", device="cpu")
+
+
+def test_a_folder_that_may_only_be_read(tmp_path):
+    file = write_study(tmp_path, [ANY], SHORT)
+    out = tmp_path / "run"
+    out.mkdir()
+    out.chmod(0o500)
+    if os.access(out, os.W_OK):
+        pytest.skip("this user may write everywhere")
+    with pytest.raises(StoreError, match=r"cannot be written.*Permission denied"):
+        Study.open(file).run(out, device="cpu")
+
+
+def test_a_log_that_was_cut_off_goes_on_with_a_new_line(tmp_path):
+    from suffice.study import Store
+
+    store = Store(tmp_path)
+    store.log({"event": "began", "shard": "a"})
+    with open(tmp_path / "log.jsonl", "ab") as log:
+        log.write(b'{"event": "finis')
+    store.log({"event": "began", "shard": "b"})
+    assert [event["shard"] for event in store.events()] == ["a", "b"]
+
+
+def test_what_another_study_began_to_write_is_not_taken_for_ones_own(tmp_path):
+    file = write_study(tmp_path, [ANY], SHORT)
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/study.json").write_text("of another study")
+    with pytest.raises(StudyError, match="is not empty"):
+        Study.open(file).run(tmp_path / "run", device="cpu")
+
+
+def test_maps_of_an_attempt_that_was_killed_do_not_outlive_one_that_fails(tmp_path, monkeypatch):
+    from suffice.study.kinds.attribution import Maps
+
+    file = write_study(tmp_path, [ANY], SHORT)
+    study = Study.open(file).run(tmp_path / "run", device="cpu", only="maps")
+    (tmp_path / "run" / study.plan.shards(["maps"])[0].table).unlink()  # as if it had been killed before it was written
+
+    def failing(self, work):
+        raise RuntimeError("the model is ill")
+
+    monkeypatch.setattr(Maps, "measure", failing)
+    scores = Study.open(tmp_path / "run").run(device="cpu").table("scores")["error"].to_pylist()
+    assert [error is None for error in scores] == [False] * 2 + [True] * 4
