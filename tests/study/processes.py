@@ -17,13 +17,6 @@ from suffice.study.shard import read_maps
 _CONTEXT = multiprocessing.get_context("forkserver")
 _KINDS = [f"suffice.study.kinds.{kind}" for kind in ("predictions", "evidence", "attribution", "metrics")]
 _LATER = ["fsspec.implementations.local", "pandas", "pyarrow.dataset", "pyarrow.parquet", "torch._dynamo"]
-    "fsspec.implementations.local",
-    "pandas",
-    "pyarrow.dataset",
-    "pyarrow.parquet",
-    "torch._dynamo",
-    "torchvision",
-]
 _CONTEXT.set_forkserver_preload(["tests.study.processes", "tests.study.small", *_KINDS, *_LATER, "torchvision"])
 
 
