@@ -134,7 +134,7 @@ class Meter:
         if rate:
             parts.append(f"{rate:,.0f}/s" if rate >= 10 else f"{rate:.1f}/s")
             if whole is not None and not done:
-                parts.append(f"{_clock_time((whole - self.asked) / rate)} left")
+                parts.append(f"{clock_time((whole - self.asked) / rate)} left")
         for name, stage in self.stages.items():
             if stage is self.current:
                 about = f"{name} of" if len(self.stages) > 1 else ""
@@ -279,7 +279,7 @@ def _html(meter: Meter) -> str:
     return f"<div>{escape(meter.what)} <progress{share}></progress> {escape(meter.text)}</div>"
 
 
-def _clock_time(seconds: float) -> str:
+def clock_time(seconds: float) -> str:
     """A time as a clock shows it: ``1:27``, ``2:03:00``."""
     minutes, rest = divmod(max(0, round(seconds)), 60)
     hours, minutes = divmod(minutes, 60)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import suffice
-from suffice.cli import bench, demo, evidence, explain, listing, predict, sanity, score, train
+from suffice.cli import bench, demo, evidence, explain, listing, predict, sanity, score, study, train
 from suffice.cli.messages import of_this_command
 from suffice.cli.output import stderr
 from suffice.errors import SufficeError
@@ -45,6 +45,7 @@ app.command("explain", epilog=explain.EXAMPLES)(explain.explain)
 app.command("score", epilog=score.EXAMPLES)(score.score)
 app.command("sanity", epilog=sanity.EXAMPLES)(sanity.sanity)
 app.command("evidence", epilog=evidence.EXAMPLES)(evidence.evidence)
+app.add_typer(study.app, name="study")
 app.command("train", epilog=train.EXAMPLES)(train.train)
 app.add_typer(bench.app, name="bench")
 

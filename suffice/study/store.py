@@ -40,7 +40,10 @@ class Store:
 
     def __init__(self, place: str | Path) -> None:
         self.place = str(place)
-        self.fs, root = fsspec.core.url_to_fs(self.place)
+        try:
+            self.fs, root = fsspec.core.url_to_fs(self.place)
+        except (ValueError, ImportError) as error:  # an unknown kind of place, or one that needs another package
+            raise StoreError(f"{self.place} cannot be opened: {error}") from error
         self.root = str(root).rstrip("/")
         self.local = Path(self.root) if "file" in _protocols(self.fs) else None
         self._log: list[str] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
@@ -163,6 +164,11 @@ class Study:
     def tables(self) -> list[str]:
         """Names of the measurements."""
         return list(self.asked.measure)
+
+    @property
+    def folder_name(self) -> str:
+        """Its name, such that a folder can have it."""
+        return re.sub(r"[^\w.+-]+", "-", self.asked.name).strip(".-") or "study"
 
     def table(self, measurement: str) -> pyarrow.Table:
         """All rows of a measurement so far, in order of models and images; ``model`` is the first column."""

@@ -10,7 +10,8 @@ from tests.cli.command import run
 
 COMMANDS = (
     (), ("models",), ("predict",), ("methods",), ("explain",), ("score",), ("sanity",), ("evidence",), ("train",),
-    ("demo",), ("bench",), ("bench", "probe"), ("bench", "methods"), ("bench", "metrics"), ("bench", "evidence"),
+    ("demo",), ("study",), ("study", "run"), ("study", "status"), ("study", "export"),
+    ("bench",), ("bench", "probe"), ("bench", "methods"), ("bench", "metrics"), ("bench", "evidence"),
 )  # fmt: skip
 
 

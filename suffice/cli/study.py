@@ -1,0 +1,231 @@
+"""``suffice study``: models × images × measurements, to the end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+from rich.console import RenderableType
+from rich.filesize import decimal
+from rich.live import Live
+
+from suffice.cli import options as opt
+from suffice.cli import output
+from suffice.errors import OptionError
+from suffice.progress import clock_time
+
+if TYPE_CHECKING:
+    from suffice.study.estimate import Estimate
+    from suffice.study.status import Line, Status
+
+app = typer.Typer(help="Studies: models × images × measurements, to the end.", no_args_is_help=True)
+LOOK_EVERY = 2.0  # seconds between two looks at a study that runs
+
+Run = Annotated[str, typer.Argument(metavar="RUN", help="The folder of a study.")]
+STATUS_COLUMNS = ("measurement", "model", "shards", "running", "failed", "images", "images/s", "left")
+DRY_RUN_COLUMNS = ("measurement", "model", "shards", "images", "done", "forwards", "s / image", "time", "disk")
+
+
+@app.command(
+    epilog=output.examples(
+        "suffice study run study.toml --out runs/first",
+        "suffice study run runs/first  # goes on",
+        "suffice study run study.toml --dry-run --devices 8",
+        "suffice study run study.toml --only evidence --precision bf16 --compile --batch 1024",
+    )
+)
+def run(
+    study: Annotated[str, typer.Argument(metavar="FILE|RUN", help="A TOML or JSON file, or the folder of a study.")],
+    out: Annotated[str | None, typer.Option(help="Folder, or s3://… and the like; default: runs/NAME.")] = None,
+    only: Annotated[list[str] | None, typer.Option(help="Just this measurement; may be given several times.")] = None,
+    device: opt.Device = None,
+    precision: Annotated[opt.Precision | None, typer.Option(help="Of the models, instead of the file's.")] = None,
+    compile: Annotated[bool, typer.Option("--compile", help="Compile the models, whatever the file says.")] = False,
+    batch: Annotated[int | None, typer.Option(min=1, help="Inputs per forward, instead of the file's.")] = None,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Do again what failed.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be done, how long it takes and how much space.")
+    ] = False,
+    devices: Annotated[int, typer.Option(min=1, help="With --dry-run: for so many devices like this one.")] = 1,
+    calibrate: Annotated[
+        int | None, typer.Option(min=1, help="With --dry-run: images measured at once, four times.")
+    ] = None,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Run a study, or go on with one: what is finished stays, and is not done again.
+
+    Whatever is wrong with the file is said before anything is done. Ctrl-C ends early; the same command goes on. Images
+    that cannot be read are rows with an error. So are measurements that fail: the study goes on without them, and ends
+    with exit code 1.
+    """
+    from suffice.study import Study
+
+    given = {"precision": precision, "compile": compile or None, "batch": batch}
+    asked = Study.open(study).changed(**{name: value for name, value in given.items() if value is not None})
+    folder = out or (f"runs/{asked.folder_name}" if asked.store is None else study)
+    if dry_run:
+        with output.asking("Calibrating"):
+            expected = asked.dry_run(folder, only=only or (), device=device, images=calibrate)
+        _print_estimate(expected, devices, as_json)
+        return
+    if devices > 1 or calibrate:
+        raise OptionError("--devices and --calibrate are for --dry-run.")
+    if "://" not in folder:
+        opt.writable(Path(folder))
+    try:
+        with output.asking(asked.asked.name):
+            done = asked.run(folder, only=only or (), device=device, retry_failed=retry_failed)
+    except KeyboardInterrupt:
+        output.note(f"What is finished is in {folder}; the same command goes on.")
+        raise
+    _print_status(done.status(), as_json)
+    output.note(f"Written to {folder}")
+    if failed := done.status().failed:
+        output.note(
+            f"{failed} shards failed; 'error' in their rows says why. "
+            f"To do them again: suffice study run {folder} --retry-failed"
+        )
+        raise typer.Exit(1)
+
+
+@app.command(epilog=output.examples("suffice study status runs/first", "suffice study status runs/first --watch"))
+def status(
+    run: Run,
+    watch: Annotated[bool, typer.Option("--watch", help="Look again, until all is done or you press Ctrl-C.")] = False,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Say how far a study is: finished, running and failed shards, images a second, time left."""
+    from suffice.study import Study
+
+    opened = Study.open(run)
+    found = _watched(opened.status) if watch and not as_json else opened.status()
+    if not (watch and output.stdout.is_terminal) or as_json:
+        _print_status(found, as_json)
+
+
+@app.command(
+    epilog=output.examples("suffice study export runs/first", "suffice study export runs/first --format csv --out csv")
+)
+def export(
+    run: Run,
+    out: Annotated[Path | None, typer.Option(callback=opt.writable, help="Folder; default: RUN/export.")] = None,
+    format: Annotated[
+        Literal["parquet", "csv"], typer.Option(help="csv: lists as JSON, without pictures and regions.")
+    ] = "parquet",
+    as_json: opt.AsJson = False,
+) -> None:
+    """Write each table of a study as one file, and two more: the models, and what failed."""
+    from suffice.study import Study
+
+    written = Study.open(run).export(out, format)
+    if as_json:
+        output.print_json({"files": [str(file) for file in written]})
+    else:
+        output.note(f"Written to {written[0].parent}: {', '.join(file.name for file in written)}")
+
+
+def _watched(look: Callable[[], Status]) -> Status:
+    """Show how far a study is until all is done; piped, just wait for that."""
+    found = look()
+    with Live(_live_table(found), console=output.stdout, auto_refresh=False) as live:
+        while True:
+            live.update(_live_table(found) if output.stdout.is_terminal else "", refresh=True)
+            if found.finished:
+                return found
+            time.sleep(LOOK_EVERY)
+            found = look()
+
+
+def _live_table(found: Status) -> RenderableType:
+    table = output.empty_table(_title(found), STATUS_COLUMNS, range(2, len(STATUS_COLUMNS)))
+    for line in found.lines:
+        table.add_row(*map(str, _cells(line, found)))
+    return table
+
+
+def _print_status(found: Status, as_json: bool) -> None:
+    if as_json:
+        output.print_json(found.to_dict())
+        return
+    rows = [_cells(line, found) for line in found.lines]
+    output.print_table(_title(found), STATUS_COLUMNS, rows, right=range(2, len(STATUS_COLUMNS)))
+    if not output.stdout.is_terminal:
+        output.note(_title(found))
+
+
+def _title(found: Status) -> str:
+    shards, done = sum(line.shards for line in found.lines), sum(line.done for line in found.lines)
+    parts = [found.name, f"{done:,}/{shards:,} shards"]
+    if found.failed:
+        parts.append(f"{found.failed:,} failed")
+    if not found.finished:
+        parts.append(f"{found.workers} at work" if found.workers else "nobody is at work")
+        parts.append("time left not known yet" if found.time_left is None else f"{clock_time(found.time_left)} left")
+    return " · ".join(parts)
+
+
+def _cells(line: Line, found: Status) -> tuple[object, ...]:
+    left = found.left(line)
+    return (
+        line.measurement,
+        line.model,
+        f"{line.done:,}/{line.shards:,}",
+        line.running,
+        line.failed,
+        f"{line.images_done:,}/{line.images:,}",
+        "–" if line.rate is None else f"{line.rate:,.3g}" if line.rate < 1000 else f"{line.rate:,.0f}",
+        "–" if left is None else clock_time(left) if left else "",
+    )
+
+
+def _print_estimate(found: Estimate, devices: int, as_json: bool) -> None:
+    if as_json:
+        output.print_json(found.to_dict(devices))
+    else:
+        rows = [
+            (
+                one.measurement,
+                one.model,
+                f"{one.shards:,}",
+                f"{one.images:,}",
+                f"{one.done:,}",
+                *(
+                    (f"{'~' if one.counted else ''}{one.forwards:,.0f}", _more_or_less(one.seconds, one.uncertainty))
+                    if one.seconds
+                    else ("–", "–")
+                ),
+                clock_time(one.time) if one.seconds else "–",
+                decimal(one.bytes) if one.seconds else "–",
+            )
+            for one in found.lines
+        ]
+        title = f"{found.study}: what would be done"
+        output.print_table(title, DRY_RUN_COLUMNS, rows, right=range(2, len(DRY_RUN_COLUMNS)))
+        output.note(*_words(found, devices))
+    for problem in found.problems:
+        output.note(f"Does not work: {problem}")
+    if found.problems:
+        raise typer.Exit(1)
+
+
+def _words(found: Estimate, devices: int) -> list[str]:
+    """The whole of an estimate, and what it rests on."""
+    if not found.device:
+        return ["All is done; nothing would be."]
+    error = found.uncertainty(devices)
+    about = "" if error is None else f" ± {clock_time(error)}"
+    where = f"one {found.device}" if devices == 1 else f"{devices} devices such as {found.device}"
+    return [
+        f"{clock_time(found.time(devices))}{about} on {where}, {clock_time(found.setup)} of it to load models and to "
+        f"warm up; {found.forwards:,.0f} forwards; {decimal(found.bytes)} on the disk.",
+        f"From up to 4 groups of {found.group} images of each line, from all over the images, each group measured at "
+        "once. ± has the true mean in 95 % of such samples; it knows nothing of a busier machine, and where larger "
+        "batches are quicker, the truth is below.",
+    ]
+
+
+def _more_or_less(seconds: float, uncertainty: float | None) -> str:
+    return f"{seconds:,.3g}" + ("" if uncertainty is None else f" ± {uncertainty:,.1g}")
