@@ -1,8 +1,38 @@
 """Comparing models: what differs, by how much, and whether it could be chance.
 
-* :func:`paired_ratio`: how many times more of something one model has than another, over the same images.
+* :func:`compare_pairs`, :class:`Difference`: every two models over the same images: tests, effect sizes, intervals.
+* :func:`rank_models`, :class:`Ranked`: a ranking with letters for those that do not differ.
+* :func:`compare_trainings`, :class:`TrainingDifference`, :func:`seeds_needed`: would other trainings say the same?
+* :func:`how_it_decides`, :class:`Decides`: how compositional and how disjunctive a model is; :func:`explained_by`.
+* :func:`landscape`, :class:`Landscape`: where models lie, by their cross-test.
+* :func:`family_matrix`, :class:`FamilyMatrix`: whether families test alike.
+* :func:`paired_ratio`, :class:`PairedRatio`: how many times more of something one model has than another.
 """
 
+from suffice.compare.families import FamilyMatrix, family_matrix
+from suffice.compare.indices import Decides, Index, explained_by, how_it_decides
+from suffice.compare.landscape import Landscape, landscape
 from suffice.compare.paired import PairedRatio, paired_ratio
+from suffice.compare.pairwise import Difference, compare_pairs
+from suffice.compare.ranking import Ranked, rank_models
+from suffice.compare.trainings import TrainingDifference, compare_trainings, seeds_needed
 
-__all__ = ["PairedRatio", "paired_ratio"]
+__all__ = [
+    "Decides",
+    "Difference",
+    "FamilyMatrix",
+    "Index",
+    "Landscape",
+    "PairedRatio",
+    "Ranked",
+    "TrainingDifference",
+    "compare_pairs",
+    "compare_trainings",
+    "explained_by",
+    "family_matrix",
+    "how_it_decides",
+    "landscape",
+    "paired_ratio",
+    "rank_models",
+    "seeds_needed",
+]

@@ -1,0 +1,107 @@
+"""Do models of a family test alike? Scores of a cross-test by the family of the map and the family tested."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from suffice.compare.pairwise import Level, Numbers
+from suffice.errors import OptionError
+from suffice.options import Count, check_options
+
+
+@dataclass(frozen=True, eq=False)
+class FamilyMatrix:
+    """Mean scores by family.
+
+    Attributes:
+        families: Their names, in order of rows and columns.
+        means: Mean score of maps from the models of a family (row) on those of another (column), [F, F]; NaN where
+            there is no such pair.
+        low: Lower ends of bootstrap intervals over images, [F, F]; NaN without scores of single images.
+        high: Upper ends.
+        pairs: How many pairs of models each mean is over, [F, F].
+        within: Mean over pairs within families less that over pairs between them.
+        p: Of the permutation test that families do not matter for it, one-sided.
+    """
+
+    families: tuple[str, ...]
+    means: Numbers
+    low: Numbers
+    high: Numbers
+    pairs: np.ndarray
+    within: float
+    p: float
+
+
+def family_matrix(
+    scores: Numbers,
+    families: Sequence[str],
+    *,
+    own: bool = False,
+    level: Level = 0.95,
+    draws: Count = 1999,
+    seed: int = 0,
+    normalize: Callable[[Numbers], Numbers] | None = None,
+) -> FamilyMatrix:
+    """Average a cross-test by families, and test whether families matter.
+
+    Args:
+        scores: [M, M], of the map of one model (row) on another (column), or of single images, [M, M, N].
+        families: Of each model, [M].
+        own: Count a model tested with its own map as a pair within its family.
+        level: Of the intervals.
+        draws: Of the bootstrap over images, and of the permutations of the models' families.
+        seed: Of both.
+        normalize: From scores of some images [M, M, n] to the matrix [M, M]; default: the mean.
+
+    Example:
+        >>> matrix = np.array([[1, 0.8, 0.3, 0.2], [0.7, 1, 0.3, 0.3], [0.2, 0.2, 1, 0.6], [0.3, 0.1, 0.7, 1]])
+        >>> found = family_matrix(matrix, ["cnn", "cnn", "vit", "vit"])
+        >>> found.means.round(2).tolist(), round(found.within, 2)
+        ([[0.75, 0.28], [0.2, 0.65]], 0.46)
+    """
+    check_options({"level": level, "draws": draws}, family_matrix)
+    given = np.asarray(scores, dtype=float)
+    if given.ndim not in (2, 3) or given.shape[:2] != (len(families), len(families)):
+        raise OptionError(f"Expected scores [M, M] or [M, M, N] and M families; got {list(given.shape)}.")
+    names = tuple(dict.fromkeys(families))
+    of_all = normalize or (lambda some: np.nanmean(some, axis=2))
+    matrix = of_all(given) if given.ndim == 3 else given
+    belongs = np.array([[family == name for family in families] for name in names], dtype=float)  # [F, M]
+    counted = np.ones_like(matrix) if own else 1 - np.eye(len(families))
+    pairs = belongs @ counted @ belongs.T
+
+    def by_family(some: Numbers) -> Numbers:
+        with np.errstate(invalid="ignore"):
+            return np.asarray((belongs @ (np.where(counted > 0, some, 0)) @ belongs.T) / pairs)
+
+    means = by_family(matrix)
+    low, high = np.full_like(means, np.nan), np.full_like(means, np.nan)
+    if given.ndim == 3:
+        random = np.random.default_rng([seed, 0])
+        count = given.shape[2]
+        again = np.stack([by_family(of_all(given[:, :, random.integers(0, count, count)])) for _ in range(draws)])
+        low, high = np.quantile(again, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    within, p = _alike(matrix, np.asarray([names.index(family) for family in families]), draws, seed)
+    return FamilyMatrix(names, means, low, high, pairs.astype(int), within, p)
+
+
+def _alike(matrix: Numbers, family: np.ndarray, draws: int, seed: int) -> tuple[float, float]:
+    """Mean within less mean between families, and how often families given out at random do as well."""
+    models = len(family)
+    others = ~np.eye(models, dtype=bool)
+
+    def gap(of: np.ndarray) -> float:
+        same = (of[:, None] == of[None, :]) & others
+        between = ~same & others
+        return float(matrix[same].mean() - matrix[between].mean()) if same.any() and between.any() else float("nan")
+
+    seen = gap(family)
+    if np.isnan(seen):
+        return seen, float("nan")
+    random = np.random.default_rng([seed, 1])
+    as_large = sum(gap(random.permutation(family)) >= seen - 1e-12 for _ in range(draws))
+    return seen, (as_large + 1) / (draws + 1)

@@ -1,0 +1,154 @@
+"""Every pair of models over the same images: by how much they differ, and whether that could be chance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from suffice.errors import OptionError
+from suffice.options import Count, Range, check_options
+
+Numbers = NDArray[np.float64]
+Test = Literal["wilcoxon", "permutation"]
+Level = Annotated[float, Range(0, 1, above=True, below=True)]
+BLOCK = 1 << 22  # numbers that are drawn at once
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How two models differ over the same images.
+
+    Attributes:
+        first: One of them.
+        second: The other.
+        difference: Mean over images of first less second.
+        low: Lower end of its bootstrap interval.
+        high: Upper end.
+        effect: Rank-biserial correlation, from -1 (the second is larger on every image) to 1: an effect size.
+        p: Of the test that neither is larger, two-sided.
+        adjusted: The same, corrected for the number of pairs by Holm's rule.
+        images: How many images both have.
+    """
+
+    first: str
+    second: str
+    difference: float
+    low: float
+    high: float
+    effect: float
+    p: float
+    adjusted: float
+    images: int
+
+    def clear(self, alpha: float = 0.05) -> bool:
+        """Whether the difference is significant after correction."""
+        return self.adjusted < alpha
+
+
+def compare_pairs(
+    values: Mapping[str, Sequence[float]],
+    *,
+    test: Test = "wilcoxon",
+    level: Level = 0.95,
+    draws: Count = 9999,
+    seed: int = 0,
+) -> list[Difference]:
+    """Compare every two models image by image.
+
+    Args:
+        values: For each model one number an image, all in the same order; NaN where an image has none, which leaves it
+            out of the pairs of that model.
+        test: ``"wilcoxon"``, the signed-rank test; or ``"permutation"``, of the mean, by flipping signs.
+        level: Of the intervals.
+        draws: Of the bootstrap and of the permutation test.
+        seed: Of both.
+
+    Returns:
+        One for each pair, in the order of the models.
+
+    Example:
+        >>> values = {"a": [1, 2, 3, 4, 5, 6, 7], "b": [0, 1, 2, 2, 4, 4, 5], "c": [1, 2, 3, 4, 5, 7, 6]}
+        >>> [(d.first, d.second, round(d.difference, 2), d.effect) for d in compare_pairs(values)]
+        [('a', 'b', 1.43, 1.0), ('a', 'c', 0.0, 0.0), ('b', 'c', -1.43, -1.0)]
+    """
+    check_options({"test": test, "level": level, "draws": draws}, compare_pairs)
+    columns = as_columns(values)
+    found = []
+    for number, (first, second) in enumerate(combinations(columns, 2)):
+        both = columns[first] - columns[second]
+        both = both[np.isfinite(both)]
+        if len(both) < 2:
+            raise OptionError(f"{first} and {second} have {len(both)} images in common; two or more are needed.")
+        random = np.random.default_rng([seed, number])
+        p = wilcoxon(both) if test == "wilcoxon" else sign_flips(both, draws, random)
+        low, high = bootstrap_mean(both, level, draws, random)
+        found.append((first, second, float(both.mean()), low, high, rank_biserial(both), p, len(both)))
+    adjusted = holm([row[6] for row in found])
+    return [Difference(*row[:7], adjusted=a, images=row[7]) for row, a in zip(found, adjusted, strict=True)]
+
+
+def as_columns(values: Mapping[str, Sequence[float]]) -> dict[str, Numbers]:
+    """Numbers of each model, [N], checked."""
+    columns = {name: np.asarray(column, dtype=float) for name, column in values.items()}
+    lengths = {column.shape for column in columns.values()}
+    if len(columns) < 2 or len(lengths) > 1 or len(next(iter(lengths))) != 1:
+        raise OptionError("Expected two or more models with one number an image each, of the same images.")
+    return columns
+
+
+def wilcoxon(differences: Numbers) -> float:
+    """P-value of Wilcoxon's signed-rank test that differences [N] are symmetric around 0."""
+    return float(stats.wilcoxon(differences).pvalue) if differences.any() else 1.0
+
+
+def sign_flips(differences: Numbers, draws: int, random: np.random.Generator) -> float:
+    """P-value of the permutation test that differences [N] have the mean 0: their signs are flipped at random."""
+    seen = abs(differences.sum()) * (1 - 1e-12)
+    as_far = 0
+    for count in _blocks(draws, len(differences)):
+        signs = random.integers(0, 2, (count, len(differences))) * 2.0 - 1
+        as_far += int((np.abs(signs @ differences) >= seen).sum())
+    return (as_far + 1) / (draws + 1)  # what was seen is one of the possibilities
+
+
+def bootstrap_mean(values: Numbers, level: float, draws: int, random: np.random.Generator) -> tuple[float, float]:
+    """Interval of the mean of values [N], by the bootstrap (bias-corrected and accelerated)."""
+    if np.ptp(values) == 0:
+        return float(values[0]), float(values[0])
+    how: dict[str, Any] = {"n_resamples": draws, "confidence_level": level, "random_state": random, "vectorized": True}
+    found = stats.bootstrap((values,), np.mean, method="BCa", batch=max(1, BLOCK // len(values)), **how)
+    return float(found.confidence_interval.low), float(found.confidence_interval.high)
+
+
+def rank_biserial(differences: Numbers) -> float:
+    """The share of ranks where differences [N] are positive less that where they are negative."""
+    some = differences[differences != 0]
+    if not len(some):
+        return 0.0
+    ranks = stats.rankdata(np.abs(some))
+    return float((ranks * np.sign(some)).sum() / ranks.sum())
+
+
+def holm(p: Sequence[float]) -> list[float]:
+    """P-values corrected for how many there are, by Holm's step-down rule.
+
+    Example:
+        >>> holm([0.01, 0.04, 0.03])
+        [0.03, 0.06, 0.06]
+    """
+    order = np.argsort(p, kind="stable")
+    adjusted = np.empty(len(p))
+    factors = np.arange(len(p), 0, -1)
+    adjusted[order] = np.minimum(np.maximum.accumulate(np.asarray(p, dtype=float)[order] * factors), 1)
+    return [float(value) for value in adjusted]
+
+
+def _blocks(draws: int, width: int) -> list[int]:
+    size = max(1, BLOCK // max(width, 1))
+    return [min(size, draws - start) for start in range(0, draws, size)]

@@ -1,0 +1,157 @@
+"""Would other trainings say the same? Networks trained several times, measured on the same images.
+
+Images and trainings are both a sample: a difference between two architectures is uncertain because other images, and
+because other random seeds, would have given another. Each training is measured on every image, so both parts can be
+told apart (a model with crossed random effects, balanced, solved in closed form).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from suffice.compare.pairwise import Level, Numbers
+from suffice.errors import OptionError
+
+
+@dataclass(frozen=True)
+class TrainingDifference:
+    """How two architectures differ, over trainings and images.
+
+    Attributes:
+        difference: Mean of the first less that of the second.
+        low: Lower end of its interval, for other trainings and other images.
+        high: Upper end.
+        p: Two-sided, that there is no difference.
+        seed_share: Share of the variance of the difference that is due to there being so few trainings.
+        seed_deviation: Standard deviation of the mean of one training, pooled over both architectures.
+        degrees: Degrees of freedom, by Satterthwaite's rule.
+        trainings: How many of the first and the second.
+        images: How many images.
+    """
+
+    difference: float
+    low: float
+    high: float
+    p: float
+    seed_share: float
+    seed_deviation: float
+    degrees: float
+    trainings: tuple[int, int]
+    images: int
+
+    def seeds_needed(self, effect: float | None = None, *, power: float = 0.8, alpha: float = 0.05) -> int | None:
+        """Trainings of each architecture that it takes to see a difference; see :func:`seeds_needed`.
+
+        The default is the difference that was seen. The images are taken as they are.
+        """
+        return seeds_needed(self.difference if effect is None else effect, self.seed_deviation, power, alpha)
+
+
+def compare_trainings(
+    first: Sequence[Sequence[float]], second: Sequence[Sequence[float]], level: Level = 0.95
+) -> TrainingDifference:
+    """Compare two architectures of which there are several trainings.
+
+    Args:
+        first: For each training of the first one number an image, [trainings, images].
+        second: Likewise, of the same images in the same order.
+        level: Of the interval.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> images = rng.normal(size=200)
+        >>> first = [1 + images + rng.normal(0, 0.1) + rng.normal(size=200) for _ in range(5)]
+        >>> second = [images + rng.normal(0, 0.1) + rng.normal(size=200) for _ in range(5)]
+        >>> found = compare_trainings(first, second)
+        >>> found.low < 1 < found.high, found.p < 0.001
+        (True, True)
+    """
+    a, b = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
+    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[1] or min(*a.shape, *b.shape) < 2:
+        raise OptionError(
+            "Expected [trainings, images] of both, with two or more trainings each, of the same two or more images; "
+            f"got {list(a.shape)} and {list(b.shape)}."
+        )
+    whole = np.isfinite(a).all(axis=0) & np.isfinite(b).all(axis=0)
+    a, b = a[:, whole], b[:, whole]
+    if whole.sum() < 2:
+        raise OptionError(f"{int(whole.sum())} images have a number in every training; two or more are needed.")
+    images = a.shape[1]
+    seeds = [(x.mean(axis=1).var(ddof=1) / len(x), len(x) - 1) for x in (a, b)]
+    over_images = (a.mean(axis=0) - b.mean(axis=0)).var(ddof=1) / images
+    # What is due to neither alone is in both of the above, and counts once.
+    both = sum(_interaction(x) / (len(x) * images) for x in (a, b))
+    image_part = max(over_images - both, 0.0)
+    variance = seeds[0][0] + seeds[1][0] + image_part
+    difference = float(a.mean() - b.mean())
+    if variance == 0:
+        same = difference == 0
+        return TrainingDifference(
+            difference, difference, difference, float(same), 0.0, 0.0, np.inf, (len(a), len(b)), images
+        )
+    parts = [*seeds, (image_part, images - 1)]
+    degrees = variance**2 / sum(part**2 / free for part, free in parts)
+    error = variance**0.5
+    reach = error * float(stats.t.ppf((1 + level) / 2, degrees))
+    p = float(2 * stats.t.sf(abs(difference) / error, degrees))
+    pooled = sum(part * len(x) * free for (part, free), x in zip(seeds, (a, b), strict=True)) / (
+        seeds[0][1] + seeds[1][1]
+    )
+    return TrainingDifference(
+        difference,
+        float(difference - reach),
+        float(difference + reach),
+        p,
+        float((seeds[0][0] + seeds[1][0]) / variance),
+        float(pooled**0.5),
+        float(degrees),
+        (len(a), len(b)),
+        images,
+    )
+
+
+def seeds_needed(effect: float, seed_deviation: float, power: float = 0.8, alpha: float = 0.05) -> int | None:
+    """Trainings of each of two architectures that it takes to see a difference of their means.
+
+    Args:
+        effect: The difference.
+        seed_deviation: Standard deviation of the mean of one training.
+        power: How often it is to be seen.
+        alpha: Level of the test.
+
+    Returns:
+        The number; None where more than 10,000 would be needed, or there is nothing to see.
+
+    Example:
+        >>> seeds_needed(effect=2.0, seed_deviation=1.0), seeds_needed(effect=0.5, seed_deviation=1.0)
+        (6, 64)
+    """
+    if effect == 0:
+        return None
+    if seed_deviation == 0:
+        return 2
+
+    def seen(count: int) -> float:
+        free, shift = 2 * count - 2, abs(effect) / seed_deviation * (count / 2) ** 0.5
+        limit = stats.t.ppf(1 - alpha / 2, free)
+        return float(stats.nct.sf(limit, free, shift) + stats.nct.cdf(-limit, free, shift))
+
+    low, high = 1, 2
+    while seen(high) < power:
+        low, high = high, 2 * high
+        if low > 10_000:
+            return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if seen(middle) >= power else (middle, high)
+    return high
+
+
+def _interaction(values: Numbers) -> float:
+    """Variance of what is due to neither the training nor the image alone, of [trainings, images]."""
+    rest = values - values.mean(axis=0) - values.mean(axis=1, keepdims=True) + values.mean()
+    return float((rest**2).sum() / ((values.shape[0] - 1) * (values.shape[1] - 1)))

@@ -1,0 +1,62 @@
+"""Indices of how a model decides, on oracles that are known to decide so."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+
+from suffice import find_evidence
+from suffice.compare import explained_by, how_it_decides
+from suffice.errors import OptionError
+from suffice.testing import AnyOf, WeightedSum
+
+
+def evidence(oracle, images=4):
+    pixels = oracle.image(24).repeat(images, 1, 1, 1)
+    return find_evidence(oracle.classifier(24), pixels, targets=1, grid=3, baseline="black", max_mses=None).to_arrow()
+
+
+def test_a_disjunctive_model_has_many_ways_and_nothing_below_them():
+    either = how_it_decides(evidence(AnyOf([(0,), (4,), (8,)], grid=3)))
+    assert either.disjunctivism.value == pytest.approx(3)
+    assert either.independent.value == pytest.approx(3)
+    assert either.compositionality.value == pytest.approx(0)
+    assert either.size.value == pytest.approx(1)
+
+
+def test_a_compositional_model_has_one_way_and_much_below_it():
+    weights = dict.fromkeys((0, 1, 3, 4), 1.0)
+    together = how_it_decides(evidence(WeightedSum(weights, threshold=2.0, grid=3, link="smooth", sharpness=1.0)))
+    strict = how_it_decides(evidence(AnyOf([(0, 1, 3, 4)], grid=3)))
+    assert together.disjunctivism.value < 2
+    assert together.compositionality.value > 1 > strict.compositionality.value
+    assert together.gentleness.value > strict.gentleness.value + 0.3
+    assert strict.gentleness.value == pytest.approx(0, abs=0.1)
+
+
+def test_images_without_evidence_are_counted_and_left_out():
+    table = evidence(AnyOf([(0, 1)], grid=3), 3)
+    net, blank = AnyOf([(0, 1)], grid=3).classifier(24), torch.zeros(2, 3, 24, 24)
+    none = find_evidence(net, blank, targets=1, grid=3, baseline="black", min_confidence=0.9).to_arrow()
+    found = how_it_decides(pa.concat_tables([table, none]))
+    assert (found.images, found.without) == (3, 2)
+    assert found.disjunctivism.value == pytest.approx(1)
+    with pytest.raises(OptionError, match="two or more are needed"):
+        how_it_decides(none)
+
+
+def test_an_interval_narrows_with_more_images():
+    random = np.random.default_rng(0)
+
+    def table(images):
+        sizes = random.integers(1, 40, images)
+        plain = dict.fromkeys(("mses", "distinct_50", "diverse_0", "mean_size"), sizes)
+        return pa.table(plain | {"depth_ratio_sums": [[0.9, 0.5]] * images, "depth_counts": [[1, 1]] * images})
+
+    few, many = how_it_decides(table(20)).disjunctivism, how_it_decides(table(2000)).disjunctivism
+    assert few.low < few.value < few.high
+    assert many.high - many.low < (few.high - few.low) / 3
+
+
+def test_images_that_few_cells_explain():
+    assert explained_by({"a": [[2], [5]], "b": [[], []]}, 3) == {"a": [0, 0, 0.5, 0.5], "b": [0, 0, 0, 0]}
