@@ -2,7 +2,7 @@
 
     python benchmarks/tables.py zoo-methods vit-cx-ablations --images 200 --out tables
 
-Every table becomes NAME.md, as docs/methods.md shows it, and a folder: scores.md with tests of significance,
+Every table becomes NAME.md, as docs/notebook/methods.md shows it, and a folder: scores.md with tests of significance,
 scores.csv, scores.tex, scores.parquet with the value of every image, and facts.json with everything that the numbers
 depend on. They are written anew whenever a row is done. Start the same command again after an interruption: rows that
 are there are not made again.

@@ -75,8 +75,38 @@ def test_an_author_has_one_name():
         assert "Fuxin" not in line or "{family-names: Li, given-names: Fuxin}" in line
 
 
+def rows_of(page: Path) -> dict[str, list[str]]:
+    """Rows of tables by their method, in the second column, without emphasis or standard errors."""
+    rows = [line.replace("*", "").strip("| ").split(" | ") for line in page.read_text("utf-8").splitlines()]
+    return {row[1]: [cell.split(" ± ")[0] for cell in row] for row in rows if len(row) > 2}
+
+
+def test_advice_has_the_numbers_of_the_tables():
+    cnn, vit = (rows_of(ROOT / "docs" / "tables" / f"real-{kind}-vit-cx.md") for kind in ("cnn", "vit"))
+    page = (ROOT / "docs" / "which-method.md").read_text("utf-8")
+    table = page.split("| | ResNet-50, insertion |")[1].split("\n\n")[0]
+    rows = [re.sub(r"[*`]", "", line).strip("| ").split(" | ") for line in table.splitlines()[2:]]
+    assert len(rows) >= 8
+    for a, *of_a, b, insertion, deletion in rows:
+        for method, said, measured in ((a, of_a, cnn), (b, [insertion, deletion], vit)):
+            row = dict(zip(measured["method"], measured[method], strict=True))
+            assert said == [row["insertion ↑"], row["deletion ↓"]], method
+
+
 def test_fp16_is_what_examples_advise():
     """Commands beside a table are those that made it; all others are advice."""
     measured = {"findings.md", "performance.md"}
     pages = [path for path in texts() if path.parts[-2] != "benchmarks" and path.name not in measured]
     assert not [path for path in pages if "--precision bf16" in path.read_text("utf-8")]
+
+
+def test_all_say_the_same_of_how_long_the_demo_takes():
+    said = {
+        "Makefile": r"(?m)^demo: .*",
+        "README.md": r"`suffice demo` [^.]*\.",
+        "docs/cli.md": r"(?s)\n## suffice demo\n.*?\n## ",
+        "suffice/cli/demo.py": r'(?s)"""Find out.*?"""',
+    }
+    parts = {file: re.search(pattern, (ROOT / file).read_text("utf-8")) for file, pattern in said.items()}
+    times = {file: re.findall(r"(?:\w+ to )?\w+ minutes", part[0]) for file, part in parts.items()}
+    assert {tuple(found) for found in times.values()} == {("three to four minutes",)}, times

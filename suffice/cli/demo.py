@@ -38,7 +38,7 @@ def demo(
 
     The oracle weighs five cells of a 7×7 grid, so what must be found can be worked out on paper. The networks were
     trained on scenes, small pictures made by rule, and come with the package. Then maps of several methods, and how
-    true they are to the networks. Writes tables and pictures. Takes under three minutes on two cores.
+    true they are to the networks. Writes tables and pictures. Takes three to four minutes of one core.
     """
     from suffice import list_models, load
 
@@ -116,7 +116,7 @@ def _zoo(out: Path, count: int, nets: list[Classifier]) -> None:
         output.note(f"• {sentence}")
     output.note(
         f"These are {count} scenes and one training run of each network: enough to see how it is done, not to settle a "
-        "question. docs/findings.md has 512 scenes and three runs of each."
+        "question. docs/notebook/findings.md has 512 scenes and three runs of each."
     )
     write_table(found, out / "table.csv")
     for visit, net in zip(found, nets, strict=True):

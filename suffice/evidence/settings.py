@@ -97,7 +97,7 @@ class Settings:
 
 
 # The papers leave open how many candidates a set gets, which explanations are expanded, how cells are cut out and what
-# is counted. These are the choices that came closest to their rows for ResNet-50; docs/findings.md has the others.
+# is counted. These are the choices that came closest to their rows for ResNet-50; the notebook in docs has the others.
 # They call an explanation minimal when no single cell can go, and do not look for one where the beam finds none.
 _PAPERS = Settings(search="sag", candidates=10, minimal="single", deletion_orders=0)
 PRESETS = {

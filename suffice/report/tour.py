@@ -16,7 +16,7 @@ from suffice.vision import Classifier, Images
 
 LEVELS = (0.8, 0.7, 0.6, 0.5)
 COLUMNS = ("mses", "mean_size", *(count_column("distinct", level) for level in LEVELS))
-SETTINGS = Settings(beam_width=3, max_size=10)  # a narrow beam: two cores have two minutes for it
+SETTINGS = Settings(beam_width=3, max_size=10)  # a narrow beam: the demo is to be short
 
 # (what differs, network with it, network without it)
 CONTRASTS = (
