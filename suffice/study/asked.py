@@ -6,17 +6,18 @@ import dataclasses
 import json
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from suffice.errors import StudyError, SufficeError
+from suffice.errors import OptionError, StudyError, SufficeError
 from suffice.options import Count, check_fields, check_options
 from suffice.plugins import did_you_mean
 from suffice.study.lines import Key, line_of
-from suffice.study.measurement import Measurement, find_kind
+from suffice.study.measurement import Measurement, below, find_kind
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -24,7 +25,7 @@ else:
     import tomli as tomllib
 
 Chosen = TypeVar("Chosen")
-NAME = re.compile(r"[\w][\w.+-]*")
+NAME = re.compile(r"\w[\w.+-]*(/\w[\w.+-]*)?")
 TAKEN = ("models", "failures")  # tables that export adds
 
 
@@ -38,6 +39,8 @@ class ImageChoice:
         every: Of each so many the first, before ``take``.
         classes: Only images with these labels.
         root: Folder of the paths in a manifest.
+        max_pixels: Images with more cannot be read; default: the limit of Pillow.
+        boxes: Manifest with boxes of the objects, where the source has none.
     """
 
     source: str | Sequence[str]
@@ -45,6 +48,8 @@ class ImageChoice:
     every: Count = 1
     classes: Sequence[int | str] | None = None
     root: str | None = None
+    max_pixels: Count | None = None
+    boxes: str | None = None
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -113,7 +118,8 @@ class Asked:
         images: Which images.
         models: Which models.
         measure: Which measurements, by name; each a mapping with ``kind``, perhaps ``models`` (patterns of the labels
-            of those it is for), and the options of the kind.
+            of those it is for), and the options of the kind. Those that one table of the file stands for, such as one
+            with several methods, have its name before a slash: ``maps/rise``.
         run: What holds for all of them.
         base: Folder that paths are relative to.
     """
@@ -129,6 +135,18 @@ class Asked:
     def measurements(self) -> dict[str, Measurement]:
         """The measurements by name, checked, those that others read first."""
         return _in_order({name: measurement_of(name, one) for name, one in self.measure.items()})
+
+    @property
+    def tables(self) -> list[str]:
+        """Names of the tables of results: measurements before the slash have one together."""
+        return list(dict.fromkeys(name.partition("/")[0] for name in self.measure))
+
+    def named(self, name: str) -> list[str]:
+        """The measurements that a name stands for: its own, and those that have it before a slash."""
+        if found := below(name, self.measure):
+            return found
+        known = [*self.tables, *self.measure]
+        raise StudyError(f"There is no measurement {name!r}.{did_you_mean(name, known) or _there_are(self.tables)}")
 
     def to_dict(self) -> dict[str, Any]:
         """What was asked, as plain values; without the folder."""
@@ -173,6 +191,7 @@ class _Reader:
 
     def __init__(self, name: str, text: str) -> None:
         self.name, self.text = name, text
+        self.owners: dict[str, str] = {}  # from the measurements to the tables that stand for them
 
     def asked(self, content: Any, base: Path) -> Asked:
         if not isinstance(content, Mapping):
@@ -211,36 +230,58 @@ class _Reader:
         if not isinstance(given, Mapping) or not given:
             raise self.error(("measure",), "expected one or more measurements, such as [measure.evidence]")
         for name, options in given.items():
-            path = ("measure", name)
-            if not NAME.fullmatch(name):
-                raise self.error(path, f"the name {name!r} can have letters, digits and .+-_ only")
-            if name in TAKEN:
-                raise self.error(path, f"the name {name!r} is that of a table that every study has")
-            if not isinstance(options, Mapping):
-                raise self.error(path, f"expected a table [measure.{name}] with kind and options")
-            if not isinstance(options.get("kind"), str):
-                raise self.error(path, 'there is no kind, such as kind = "evidence"')
-            models = options.get("models", [])
-            if not isinstance(models, list) or not all(isinstance(one, str) for one in models):
-                raise self.error((*path, "models"), "expected a list of names or patterns")
-            try:
-                measurement_of(name, options)
-            except SufficeError as error:
-                key = next((key for key, value in options.items() if _is_about(str(error), key, value)), None)
-                raise self.error((*path, key) if key else path, str(error)) from error
-        return {name: dict(options) for name, options in given.items()}
+            self._check_table(name, options)
+        made: dict[str, dict[str, Any]] = {}
+        for name in sorted(given, key=lambda name: not find_kind(given[name]["kind"]).makes_maps):
+            options = given[name]
+            with self._placed(("measure", name), options):
+                for part, own in find_kind(options["kind"]).several(options, made).items():
+                    whole = f"{name}/{part}" if part else name
+                    if not NAME.fullmatch(whole):
+                        raise OptionError(f"the label {part!r} can have letters, digits and .+-_ only.")
+                    if self.owners.setdefault(whole, name) != name:
+                        raise OptionError(f"There are two measurements {whole!r}.")
+                    measurement_of(whole, own)
+                    made[whole] = dict(own)
+        return {whole: made[whole] for name in given for whole in made if self.owners[whole] == name}
+
+    def _check_table(self, name: str, options: Any) -> None:
+        """What holds for the table of any measurement."""
+        path = ("measure", name)
+        if not NAME.fullmatch(name):
+            raise self.error(path, f"the name {name!r} can have letters, digits and .+-_ only")
+        if name in TAKEN:
+            raise self.error(path, f"the name {name!r} is that of a table that every study has")
+        if not isinstance(options, Mapping):
+            raise self.error(path, f"expected a table [measure.{name}] with kind and options")
+        if not isinstance(options.get("kind"), str):
+            raise self.error(path, 'there is no kind, such as kind = "evidence"')
+        with self._placed(path, options):
+            find_kind(options["kind"])
+        models = options.get("models", [])
+        if not isinstance(models, list) or not all(isinstance(one, str) for one in models):
+            raise self.error((*path, "models"), "expected a list of names or patterns")
+
+    @contextmanager
+    def _placed(self, path: tuple[Key, ...], options: Mapping[str, Any]) -> Iterator[None]:
+        """An error says the line of the option that it is about."""
+        try:
+            yield
+        except SufficeError as error:
+            key = next((key for key, value in options.items() if _is_about(str(error), key, value)), None)
+            raise self.error((*path, key) if key else path, str(error)) from error
 
     def _check_reads(self, asked: Asked) -> None:
         """What reads maps must find some."""
-        made = {name: measurement_of(name, options) for name, options in asked.measure.items()}
-        for name, one in made.items():
+        for name, one in asked.measurements.items():
             for read in one.reads:
-                key = next(key for key, value in asked.measure[name].items() if value == read or read in value)
-                if read not in made:
-                    hint = did_you_mean(read, made) or f" There are {', '.join(made)}."
-                    raise self.error(("measure", name, key), f"there is no measurement {read!r}.{hint}")
-                if not made[read].makes_maps:
-                    raise self.error(("measure", name, key), f"{read!r} makes no maps")
+                key = next(key for key, value in asked.measure[name].items() if read in _texts(value))
+                path = ("measure", self.owners[name], key)
+                if read not in asked.measure:
+                    hint = did_you_mean(read, asked.measure) or _there_are(asked.tables)
+                    raise self.error(path, f"there is no measurement {read!r}.{hint}")
+                if not asked.measurements[read].makes_maps:
+                    raise self.error(path, f"{read!r} makes no maps")
 
     def made(self, kind: Callable[..., Chosen], given: Any, path: tuple[Key, ...]) -> Chosen:
         """A part of the study from its table."""
@@ -275,8 +316,20 @@ class _Reader:
 
 def _is_about(said: str, key: str, value: Any) -> bool:
     """Whether an error is about an option: it quotes its name or its value, or begins with the name."""
-    values = value if isinstance(value, list) else [value]
-    return said.startswith(f"{key}=") or any(repr(one) in said for one in (key, *values) if isinstance(one, str))
+    return said.startswith(f"{key}=") or any(repr(one) in said for one in (key, *_texts(value)))
+
+
+def _texts(value: Any) -> list[str]:
+    """All texts of an option: itself, its entries, and the keys and values of tables in it."""
+    if isinstance(value, Mapping):
+        return [text for item in value.items() for one in item for text in _texts(one)]
+    if isinstance(value, list):
+        return [text for one in value for text in _texts(one)]
+    return [value] if isinstance(value, str) else []
+
+
+def _there_are(names: Iterable[str]) -> str:
+    return f" There are {', '.join(names)}."
 
 
 def _in_order(measurements: Mapping[str, Measurement]) -> dict[str, Measurement]:

@@ -26,7 +26,7 @@ AT_ONCE = 1 << 26  # bytes of rows that are in memory
 
 
 def export(plan: Plan, store: Store, out: str | Path, format: Format = "parquet") -> list[Path]:
-    """Write one file a measurement, each whole or not at all, and two more: the models, and what failed.
+    """Write one file a table, each whole or not at all, and two more: the models, and what failed.
 
     Args:
         plan: Of the study.
@@ -44,7 +44,7 @@ def export(plan: Plan, store: Store, out: str | Path, format: Format = "parquet"
         raise StudyError(f"out={str(folder)!r} cannot be written to: {error.strerror}.") from error
     write = _write_parquet if format == "parquet" else _write_csv
     written = []
-    for name in plan.asked.measure:
+    for name in plan.asked.tables:
         if finished_shards(plan, store, name):
             schema = table_schema(plan, store, name).with_metadata({"suffice": as_json(_about(plan, name))})
             written.append(write(folder / f"{name}.{format}", schema, table_parts(plan, store, name)))

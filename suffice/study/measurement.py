@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 GROUP = "suffice.measurements"
+Options = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -79,13 +80,30 @@ class Measurement:
         check_fields(self)
 
     @classmethod
-    def of(cls: type[Self], options: Mapping[str, Any]) -> Self:
+    def of(cls: type[Self], options: Options) -> Self:
         """The measurement with some options; one that it does not have, or cannot be, is an error."""
         check_options(options, cls, cls.kind)
         lacking = [f.name for f in fields(cls) if f.name not in options and _must_be_given(f)]
         if lacking:
             raise OptionError(f"{cls.kind} needs {lacking[0]!r}.")
         return cls(**options)
+
+    @classmethod
+    def several(cls, options: Options, makers: Mapping[str, Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+        """The options of each measurement that one table of a study stands for, by what is added to its name.
+
+        Most stand for one, to whose name nothing is added.
+
+        Args:
+            options: As the study has them.
+            makers: Options of the measurements that make maps, by name.
+        """
+        return {"": options}
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """Columns that are the same in all rows, also in those of what failed."""
+        return {}
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -110,6 +128,16 @@ Self = TypeVar("Self", bound=Measurement)
 
 def _must_be_given(one: Any) -> bool:
     return one.default is MISSING and one.default_factory is MISSING
+
+
+def below(name: str, names: Iterable[str]) -> list[str]:
+    """A name and those that have it before a slash, of some names.
+
+    Example:
+        >>> below("maps", ["maps/rise", "maps/tis", "mapsack"])
+        ['maps/rise', 'maps/tis']
+    """
+    return [one for one in names if one == name or one.startswith(f"{name}/")]
 
 
 def register_kind(name: str, kind: type[Measurement] | str) -> None:

@@ -3,68 +3,29 @@
 from __future__ import annotations
 
 import fnmatch
-import glob
 import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import torch
 
 from suffice import __version__
-from suffice.errors import ImageError, StudyError, SufficeError, UnreadableImage
-from suffice.study.asked import Asked, ModelChoice, read_dict
+from suffice.errors import StudyError, SufficeError
+from suffice.study.asked import Asked, read_dict
+from suffice.study.choosing import chosen_images, images_of_names
 from suffice.study.measurement import Measurement
+from suffice.study.models import PlannedModel, chosen_models
 from suffice.study.store import Store
-from suffice.vision import Classifier, Images, load, open_images
+from suffice.vision import Images
 from suffice.vision.identity import weights_hash
-from suffice.vision.images import Picture
-from suffice.vision.models import list_models
 
 FORMAT = "suffice.study/1"
 PLAN, IMAGES = "plan.json", "images.parquet"
 BLOCKS = {"cuda": 512, "cpu": 16}  # images per shard
-
-
-@dataclass(frozen=True)
-class PlannedModel:
-    """A model of a study.
-
-    Attributes:
-        label: What tables call it; unique.
-        name: What :func:`suffice.load` takes.
-        group: What models have in common that differ by their weights only: the label without the seed.
-        seed: Which of them it is; None where there is just one.
-        family: Its family.
-        checkpoint: File with its weights, as given.
-        pretrained: Whether it has published weights.
-        options: Further arguments of :func:`suffice.load`.
-        weights: Hash of its weights.
-        misfits: Measurements that it does not fit, with the reason.
-    """
-
-    label: str
-    name: str
-    group: str
-    seed: str | None = None
-    family: str | None = None
-    checkpoint: str | None = None
-    pretrained: bool = True
-    options: Mapping[str, Any] | None = None
-    weights: str = ""
-    misfits: Mapping[str, str] | None = None
-
-    def load(self, base: Path, device: str | None = None) -> Classifier:
-        """The classifier."""
-        checkpoint = None if self.checkpoint is None else base / self.checkpoint
-        more = {} if self.family is None else {"family": self.family}
-        return load(
-            self.name, pretrained=self.pretrained, checkpoint=checkpoint, device=device, **more, **(self.options or {})
-        )
 
 
 @dataclass(frozen=True)
@@ -157,13 +118,12 @@ class Plan:
         found = chosen_images(self.asked)
         if tuple(found.names) == self.names:
             return found
-        by_name = {picture.name: picture for picture in found}
-        if new := [name for name in by_name if name not in set(self.names)]:
+        if new := [name for name in found.names if name not in set(self.names)]:
             raise StudyError(
                 f"There are {len(new)} images that the study did not begin with, such as {new[0]}. "
                 "Begin another one, in another folder, or take them away."
             )
-        return Images(by_name.get(name) or Picture(name, _Gone(name)) for name in self.names)
+        return images_of_names(found, self.names)
 
     def as_before(self, before: Plan) -> Plan:
         """This plan with the blocks of an earlier one of the same study, and the models that only that one has."""
@@ -219,65 +179,15 @@ def make_plan(asked: Asked, device: str | None = None) -> Plan:
     block = BLOCKS[kind] if asked.run.block == "auto" else asked.run.block
     versions = {"suffice": __version__, "torch": torch.__version__}
     plan = Plan(asked, tuple(planned), tuple(images.names), block, versions)
-    for name in asked.measure:
-        if not any(plan.measured(name, model) for model in planned):
+    for name in asked.tables:
+        if not any(plan.measured(one, model) for one in asked.named(name) for model in planned):
             raise StudyError(f"No model of the study is measured by {name}; see its key 'models'.")
+    for name in asked.measure:
         for model in planned:
             lacking = [r for r in asked.measurements[name].reads if not plan.measured(r, model)]
             if plan.measured(name, model) and lacking:
                 raise StudyError(f"{name} reads {lacking[0]}, which is not made with {model.label}.")
     return plan
-
-
-def chosen_images(asked: Asked) -> Images:
-    """The images that a study asks for."""
-    choice = asked.images
-    given = [choice.source] if isinstance(choice.source, str) else list(choice.source)
-    placed = [_placed(source, asked.base) for source in given]
-    root = None if choice.root is None else asked.base / choice.root
-    try:
-        images = open_images(placed[0] if len(placed) == 1 else placed, root=root)
-    except ImageError as error:
-        raise StudyError(f"images: {error}") from error
-    if choice.classes is not None:
-        wanted = set(choice.classes)
-        images = images[[label in wanted for label in images.labels]]
-    images = images[:: choice.every][: choice.take]
-    if not len(images):
-        raise StudyError("images: none is left by 'classes', 'every' and 'take'.")
-    return images
-
-
-def chosen_models(asked: Asked) -> list[PlannedModel]:
-    """The models that a study asks for, patterns resolved, each with a label of its own."""
-    found = [model for choice in asked.models for model in _resolved(choice, asked.base)]
-    labels = [model.label for model in found]
-    for label in labels:
-        if labels.count(label) > 1:
-            raise StudyError(f"models: two are called {label!r}; give each a label of its own.")
-    return found
-
-
-def _resolved(choice: ModelChoice, base: Path) -> Iterator[PlannedModel]:
-    names = list_models(choice.name) if set("*?[") & set(choice.name) else [choice.name]
-    if not names:
-        raise StudyError(f"models: no model is called {choice.name!r}.")
-    for name in names:
-        group = choice.label or name
-        same: dict[str, Any] = {"name": name, "group": group, "family": choice.family}
-        same |= {"pretrained": choice.pretrained, "options": dict(choice.options)}
-        if choice.checkpoint is not None and not (base / choice.checkpoint).exists():
-            raise StudyError(f"models: there is no checkpoint {base / choice.checkpoint}.")
-        if choice.seeds is None:
-            yield PlannedModel(group, checkpoint=choice.checkpoint, **same)
-            continue
-        files = sorted(glob.glob(str(base / choice.seeds)))
-        if not files:
-            raise StudyError(f"models: there is no file {base / choice.seeds}.")
-        for file in files:
-            seed = Path(file).stem
-            near = Path(file).relative_to(base) if Path(file).is_relative_to(base) else Path(file)
-            yield PlannedModel(f"{group}#{seed}", seed=seed, checkpoint=str(near), **same)
 
 
 def _checked(model: PlannedModel, asked: Asked, device: str | None) -> PlannedModel:
@@ -330,21 +240,3 @@ def _different(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str, leav
         for key in dict.fromkeys([*old, *new])
         if key not in leave_out and old.get(key) != new.get(key)
     ]
-
-
-def _placed(source: str, base: Path) -> str:
-    """A path relative to the folder of the study; other sources as they are."""
-    return str(base / source) if (base / source).exists() else source
-
-
-@dataclass(frozen=True)
-class _Gone:
-    """Where the pixels of an image were that is no longer there."""
-
-    name: str
-
-    def read(self) -> Any:
-        raise UnreadableImage(f"{self.name} is no longer there.")
-
-    def fingerprint(self) -> str:
-        raise UnreadableImage(f"{self.name} is no longer there.")

@@ -61,15 +61,13 @@ def table_schema(plan: Plan, store: Store, measurement: str) -> pyarrow.Schema:
 
 def finished_shards(plan: Plan, store: Store, measurement: str, model: str | None = None) -> list[Shard]:
     """The shards of a measurement whose tables are there, also those that failed; perhaps of one model only."""
-    if measurement not in plan.asked.measure:
-        hint = did_you_mean(measurement, plan.asked.measure) or f" There are {', '.join(plan.asked.measure)}."
-        raise StudyError(f"There is no measurement {measurement!r}.{hint}")
+    names = plan.asked.named(measurement)
     labels = [one.label for one in plan.models]
     if model is not None and model not in labels:
         hint = did_you_mean(model, labels) or f" There are {', '.join(labels)}."
         raise StudyError(f"The study has no model {model!r}.{hint}")
     there = set(store.files("tables"))
-    return [s for s in plan.shards([measurement]) if s.table in there and model in (None, s.model)]
+    return [s for s in plan.shards(names) if s.table in there and model in (None, s.model)]
 
 
 def read_shard(store: Store, shard: Shard, columns: Sequence[str] | None = None) -> pyarrow.Table:

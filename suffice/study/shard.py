@@ -62,7 +62,7 @@ def do_shard(plan: Plan, store: Store, shard: Shard, loaded: Loaded) -> bool:
     problem = ""
     try:
         found = _measured(plan, store, shard, loaded)
-        table, about, maps = _complete(plan, shard, loaded, found), found.about, found.maps
+        table, about, maps = _complete(plan, shard, found), found.about, found.maps
     except Exception as error:  # whatever it is, it is the shard's alone
         problem = f"{type(error).__name__}: {error}"
         event["traceback"] = traceback.format_exc()
@@ -120,7 +120,7 @@ def _measured(plan: Plan, store: Store, shard: Shard, loaded: Loaded) -> Found:
     return found
 
 
-def _complete(plan: Plan, shard: Shard, loaded: Loaded, found: Found) -> pyarrow.Table:
+def _complete(plan: Plan, shard: Shard, found: Found) -> pyarrow.Table:
     """The rows of a shard with the columns that all tables have, and rows for images that could not be read."""
     import pyarrow as pa
 
@@ -136,14 +136,15 @@ def _complete(plan: Plan, shard: Shard, loaded: Loaded, found: Found) -> pyarrow
         "label": found.table["label"],
         "error": pa.nulls(count, pa.string()),
     }
-    table = pa.table(common | _of_model(loaded.model, count) | own)
+    facts = _facts(plan, shard)
+    table = pa.table(common | _same(facts, count) | own)
     broken = [
         {"image": plan.names[first + skip.index], "index": first + skip.index, "error": skip.reason}
         for skip in found.skipped
     ]
     errors = pa.Table.from_pylist(
-        [{**row, **_facts(loaded.model)} for row in broken],
-        schema=pa.schema([(n, table.schema.field(n).type) for n in (*COMMON, *_facts(loaded.model))]),
+        [{**row, **facts} for row in broken],
+        schema=pa.schema([(n, table.schema.field(n).type) for n in (*COMMON, *facts)]),
     )
     together = pa.concat_tables([table, errors], promote_options="default")
     return together.sort_by("index") if broken else together
@@ -169,17 +170,20 @@ def _failed(plan: Plan, shard: Shard, problem: str) -> pyarrow.Table:
         "label": pa.nulls(len(rows), pa.string()),
         "error": pa.array([problem] * len(rows), pa.string()),
     }
-    return pa.table(columns | _of_model(plan.model(shard.model), len(rows)))
+    return pa.table(columns | _same(_facts(plan, shard), len(rows)))
 
 
-def _facts(model: PlannedModel) -> dict[str, str | None]:
-    return {"family": model.family, "group": model.group, "seed": model.seed}
+def _facts(plan: Plan, shard: Shard) -> dict[str, str | None]:
+    """What is the same in all rows: facts about the model, and about the measurement."""
+    model = plan.model(shard.model)
+    about = {"family": model.family, "group": model.group, "seed": model.seed}
+    return about | plan.measurements[shard.measurement].facts
 
 
-def _of_model(model: PlannedModel, count: int) -> dict[str, Any]:
+def _same(facts: Mapping[str, str | None], count: int) -> dict[str, Any]:
     import pyarrow as pa
 
-    return {name: pa.array([value] * count, pa.string()) for name, value in _facts(model).items()}
+    return {name: pa.array([value] * count, pa.string()) for name, value in facts.items()}
 
 
 def _bytes(table: pyarrow.Table, about: Mapping[str, Any], more: Mapping[str, str]) -> bytes:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from suffice.errors import StudyError
 from suffice.options import check_options
-from suffice.plugins import did_you_mean
 from suffice.progress import reporting
 from suffice.study.asked import Asked, HowToRun, read_dict, read_file
 from suffice.study.local import forget_failed, run_here
@@ -162,8 +161,8 @@ class Study:
 
     @property
     def tables(self) -> list[str]:
-        """Names of the measurements."""
-        return list(self.asked.measure)
+        """Names of the tables of results; methods of one list have one together."""
+        return self.asked.tables
 
     @property
     def folder_name(self) -> str:
@@ -220,12 +219,9 @@ class Study:
     def _wanted(self, only: str | Sequence[str]) -> list[str]:
         """The measurements of these names, and those that they read; none stands for all."""
         named = [only] if isinstance(only, str) else list(only)
-        for name in named:
-            if name not in self.asked.measure:
-                hint = did_you_mean(name, self.asked.measure) or f" There are {', '.join(self.asked.measure)}."
-                raise StudyError(f"There is no measurement {name!r}.{hint}")
-        read = [read for name in named for read in self.asked.measurements[name].reads]
-        return [*dict.fromkeys((*read, *named))]
+        names = [one for name in named for one in self.asked.named(name)]
+        read = [read for name in names for read in self.asked.measurements[name].reads]
+        return [*dict.fromkeys((*read, *names))]
 
     def _planned(self, store: Store, device: str | None, *, write: bool = True) -> Plan:
         """The plan of the folder: the one that is there if it is of the same study, else a new one."""
@@ -252,7 +248,7 @@ class Study:
 
     def __repr__(self) -> str:
         where = "" if self.store is None else f" in {self.store}"
-        return f"Study({self.asked.name!r}, {len(self.asked.models)} models, {', '.join(self.asked.measure)}{where})"
+        return f"Study({self.asked.name!r}, {len(self.asked.models)} models, {', '.join(self.tables)}{where})"
 
 
 def _is_new(store: Store, name: str, text: str) -> bool:

@@ -47,12 +47,54 @@ def test_a_file_says_what_is_asked(tmp_path):
     assert asked.measurements["scores"].options == {"steps": 8}
 
 
-def test_json_and_python_say_the_same(tmp_path):
-    asked, _ = read_file(written(tmp_path, GOOD))
+@pytest.mark.parametrize("text", [GOOD, GOOD.replace('method = "grad-cam"', 'methods = ["tis", "cgw*"]')])
+def test_json_and_python_say_the_same(tmp_path, text):
+    asked, _ = read_file(written(tmp_path, text))
     plain = asked.to_dict()
     again, _ = read_file(written(tmp_path, json.dumps(plain), "study.json"))
     assert again.to_dict() == plain
     assert read_dict(plain).to_dict() == plain
+
+
+def several(methods):
+    return GOOD.replace('method = "grad-cam"', f"methods = [{methods}]")
+
+
+def test_a_list_of_methods_is_a_measurement_each(tmp_path):
+    asked, _ = read_file(written(tmp_path, several('"rise", { name = "rise", label = "few", masks = 9 }, "cgw*"')))
+    names = ["rise", "few", "cgw1", "cgw2"]
+    assert list(asked.measure) == [*(f"scores/{n}" for n in names), *(f"maps/{n}" for n in names), "evidence"]
+    assert asked.tables == ["scores", "maps", "evidence"]
+    assert asked.named("maps") == [f"maps/{n}" for n in names]
+    assert asked.named("maps/few") == ["maps/few"]
+    assert asked.measurements["maps/few"].method == "rise"
+    assert asked.measurements["maps/few"].options == {"masks": 9}
+    assert asked.measurements["scores/few"].reads == ("maps/few",)
+    assert asked.measurements["scores/few"].facts == asked.measurements["maps/few"].facts == {"method": "few"}
+    with pytest.raises(StudyError, match="Did you mean 'scores'"):
+        asked.named("socres")
+
+
+def test_a_pattern_stands_for_the_methods_that_are_not_named(tmp_path):
+    asked, _ = read_file(written(tmp_path, several('"cgw*", { name = "cgw2", label = "gae" }')))
+    assert asked.named("maps") == ["maps/cgw1", "maps/gae"]
+
+
+def test_scores_are_for_the_models_that_have_the_maps(tmp_path):
+    text = several('"rise", { name = "tis", models = ["deit"] }')
+    asked, _ = read_file(written(tmp_path, text))
+    assert asked.measure["scores/tis"]["models"] == asked.measure["maps/tis"]["models"] == ["deit"]
+    assert "models" not in asked.measure["scores/rise"]
+    own, _ = read_file(written(tmp_path, text.replace("steps = 8", 'models = ["d*"]')))
+    assert own.measure["scores/tis"]["models"] == own.measure["scores/rise"]["models"] == ["d*"]
+
+
+def test_scores_of_some_maps(tmp_path):
+    text = several('"rise", "tis"').replace('maps = "maps"', 'maps = ["maps/tis", "more"]')
+    text += '[measure.more]\nkind = "attribution"\nmethod = "gradient"\n'
+    asked, _ = read_file(written(tmp_path, text))
+    assert asked.named("scores") == ["scores/tis", "scores/more"]
+    assert asked.measurements["scores/more"].reads == ("more",)
 
 
 WRONG = {
@@ -76,7 +118,19 @@ WRONG = {
     "unknown kind": (GOOD.replace('"attribution"', '"atribution"'), "line 12", "Did you mean 'attribution'?"),
     "no kind": (GOOD.replace('kind = "attribution"\n', ""), "line 11", "there is no kind"),
     "measurement that is no table": (GOOD.split("[measure")[0] + "[measure]\nmaps = 3\n", "line 7", "expected a table"),
-    "name with a slash": (GOOD.replace("[measure.evidence]", '[measure."a/b"]'), "line 14", "letters, digits"),
+    "name with a blank": (GOOD.replace("[measure.evidence]", '[measure."a b"]'), "line 14", "letters, digits"),
+    "name with two slashes": (GOOD.replace("[measure.evidence]", '[measure."a/b/c"]'), "line 14", "letters, digits"),
+    "method and methods": (GOOD.replace('"grad-cam"', '"grad-cam"\nmethods = ["rise"]'), "line 13", "one of them"),
+    "methods that are no list": (GOOD.replace('method = "grad-cam"', "methods = 3"), "line 13", "a list of names"),
+    "unknown one of methods": (several('"rise", "tsi"'), "line 13", "There is no method 'tsi'"),
+    "unknown option of one of methods": (several('{ name = "rise", maks = 3 }'), "line 13", "maks"),
+    "method without name": (several("{ masks = 3 }"), "line 13", "with a 'name'"),
+    "two methods of one label": (several('"rise", { name = "rise", masks = 3 }'), "line 13", "There are two 'rise'"),
+    "label of a method with a blank": (several('{ name = "rise", label = "a b" }'), "line 13", "letters, digits"),
+    "methods of no such pattern": (several('"rsie*"'), "line 13", "is called 'rsie*'"),
+    "unknown one of several maps": (GOOD.replace('maps = "maps"', 'maps = ["maps", "mpas"]'), "line 8", "'mpas'"),
+    "class of maps": (GOOD.replace('"grad-cam"', '"grad-cam"\ntarget_class = "first"'), "line 14", "target_class"),
+    "class of scores": (GOOD.replace("steps = 8", 'target_class = "first"'), "line 10", "target_class"),
     "unknown method": (GOOD.replace("grad-cam", "gard-cam"), "line 13", "Did you mean 'grad-cam'"),
     "no method": (GOOD.replace('method = "grad-cam"\n', ""), "line 11", "needs 'method'"),
     "unknown option of a method": (GOOD.replace('"grad-cam"\n', '"grad-cam"\nlayr = 3\n'), "line 14", "layr"),

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import torch
 
-from suffice.attribution import Attribution, attribute, find_method
+from suffice.attribution import Attribution, attribute, find_method, list_methods
 from suffice.errors import OptionError, UnreadableImage
 from suffice.study.kinds.classes import Classes, targets_of_images
-from suffice.study.measurement import Found, Measurement, Work
+from suffice.study.measurement import Found, Measurement, Options, Work
 from suffice.vision import Classifier
 
 
@@ -19,8 +19,13 @@ from suffice.vision import Classifier
 class Maps(Measurement):
     """Attribution maps; further options are those of the method.
 
+    ``methods`` instead of ``method`` stands for several measurements: a list of names, patterns of names, and tables
+    with ``name`` and options, perhaps with a ``label`` and ``models`` of its own. A pattern stands for the methods that
+    are not named themselves.
+
     Attributes:
         method: Its name.
+        label: What tables call it; default: its name.
         target_class: The class explained.
         options: Of the method.
     """
@@ -28,18 +33,44 @@ class Maps(Measurement):
     kind: ClassVar[str] = "attribution"
     makes_maps: ClassVar[bool] = True
     method: str
+    label: str = ""
     target_class: Classes = "predicted"
     options: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, options: Mapping[str, Any]) -> Maps:
+    def of(cls, options: Options) -> Maps:
         """From the name of the method and its options beside each other."""
         if not isinstance(options.get("method"), str):
-            raise OptionError("attribution needs 'method', the name of one.")
-        own = {name: options[name] for name in ("method", "target_class") if name in options}
+            raise OptionError("attribution needs 'method', the name of one, or 'methods'.")
+        own = {name: options[name] for name in ("method", "label", "target_class") if name in options}
         further = {name: value for name, value in options.items() if name not in own}
         find_method(own["method"]).check(further)
         return cls(**own, options=further)
+
+    @classmethod
+    def several(cls, options: Options, makers: Mapping[str, Options]) -> dict[str, Options]:
+        """One measurement a method, by its label."""
+        if "methods" not in options:
+            return {"": options}
+        if "method" in options:
+            raise OptionError("There are 'methods' and 'method'; one of them is enough.")
+        shared = {key: value for key, value in options.items() if key != "methods"}
+        entries = _entries(options["methods"])
+        named = {entry["name"] for entry in entries}
+        found: dict[str, Options] = {}
+        for entry in entries:
+            own = {key: value for key, value in entry.items() if key != "name"}
+            for name in _names(entry["name"], named):
+                label = entry.get("label", name)
+                if label in found:
+                    raise OptionError(f"There are two {label!r} among the methods; give each a label of its own.")
+                found[label] = {**shared, **own, "method": name, "label": label}
+        return found
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """The method, in all rows."""
+        return {"method": self.label or self.method}
 
     def misfit(self, net: Classifier) -> str | None:
         """Why the method cannot be used with a model; None where it can."""
@@ -77,3 +108,21 @@ class Maps(Measurement):
             none = torch.zeros(0)
             settings = {"method": self.method}
             return Attribution(none.view(0, 1, 1), none.long(), none, settings, skipped=work.unreadable())
+
+
+def _entries(given: Any) -> list[Options]:
+    """The methods of a list, as tables with a name."""
+    entries = [{"name": one} if isinstance(one, str) else one for one in given] if isinstance(given, list) else []
+    if not entries or not all(isinstance(one, Mapping) and isinstance(one.get("name"), str) for one in entries):
+        raise OptionError(f"methods={given!r}; expected a list of names, and of tables with a 'name' and options.")
+    return entries
+
+
+def _names(pattern: str, named: Collection[str]) -> list[str]:
+    """A name, or the methods that a pattern matches and that are not named themselves."""
+    if not set("*?[") & set(pattern):
+        return [pattern]
+    found = [name for name in list_methods(pattern) if name not in named]
+    if not found:
+        raise OptionError(f"No method, or none that is not named itself, is called {pattern!r}.")
+    return found

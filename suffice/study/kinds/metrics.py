@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
 from suffice.errors import OptionError, UnreadableImage
 from suffice.metrics import find_metric, find_protocol, measure
 from suffice.metrics.api import choices_of, questions_of
-from suffice.study.measurement import Found, Measurement, Work
+from suffice.metrics.protocols import TargetClass
+from suffice.study.measurement import Found, Measurement, Options, Work, below
 from suffice.vision import Classifier
 
 
@@ -17,10 +18,16 @@ from suffice.vision import Classifier
 class Metrics(Measurement):
     """Scores of the maps of another measurement; further options are those of the metrics.
 
+    Where ``maps`` names a table with several methods, or is a list, it stands for several measurements, one for each.
+
     Attributes:
         maps: The measurement that makes the maps.
-        metrics: Names of metrics.
+        metrics: Names of metrics; ``"insertion/gray"`` is the part of insertion over that baseline, where a protocol
+            has several.
         protocol: Every choice that is not made here.
+        target_class: The class asked about: the one that was ``"explained"``, the ``"predicted"`` one or the
+            ``"label"``; None: as the protocol has it.
+        label: What tables call the method of the maps.
         options: Of the metrics; each goes to those that have it.
     """
 
@@ -28,22 +35,56 @@ class Metrics(Measurement):
     maps: str
     metrics: Sequence[str] = ("insertion", "deletion")
     protocol: str = "default"
+    target_class: TargetClass | None = None
+    label: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, options: Mapping[str, Any]) -> Metrics:
+    def of(cls, options: Options) -> Metrics:
         """From the names of maps and metrics, with the options of the metrics beside them."""
         if not isinstance(options.get("maps"), str):
-            raise OptionError("metrics needs 'maps', the name of the measurement that makes them.")
-        own = {name: options[name] for name in ("maps", "metrics", "protocol") if name in options}
+            raise OptionError("metrics needs 'maps', the name of the measurement that makes them, or several.")
+        own = {f.name: options[f.name] for f in fields(cls) if f.name in options and f.name != "options"}
         if isinstance(own.get("metrics"), str):
             own["metrics"] = (own["metrics"],)
         further = {name: value for name, value in options.items() if name not in own}
         made = cls(**own, options=further)
-        for name in made.metrics:
+        for name in made.measured:
             find_metric(name)
-        choices_of(made.metrics, find_protocol(made.protocol), further)
+        made.choices()  # what cannot be is said here
         return made
+
+    @classmethod
+    def several(cls, options: Options, makers: Mapping[str, Options]) -> dict[str, Options]:
+        """One measurement for each of the maps, by the label of their method, with the models that have these maps."""
+        given: Any = options.get("maps")
+        names = given if isinstance(given, list) else [given]
+        if not names or not all(isinstance(name, str) for name in names):
+            return {"": options}
+        found: dict[str, Options] = {}
+        for maps in [maps for name in names for maps in below(name, makers) or [name]]:
+            maker = makers.get(maps, {})
+            label = options.get("label") or maker.get("label") or maker.get("method") or maps
+            models = {"models": maker["models"]} if "models" in maker else {}
+            part = "" if maps == given else maps.partition("/")[2] or maps
+            if part in found:
+                raise OptionError(f"There are two {part!r} among the maps; give each a label of its own.")
+            found[part] = {**models, **options, "maps": maps, "label": label}
+        return found
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """The method, in all rows."""
+        return {"method": self.label}
+
+    @property
+    def measured(self) -> list[str]:
+        """The metrics, without the names of parts."""
+        return list(dict.fromkeys(name.partition("/")[0] for name in self.metrics))
+
+    def choices(self) -> dict[str, dict[str, Any]]:
+        """Every choice for each metric."""
+        return choices_of(self.measured, find_protocol(self.protocol), self.options)
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -52,8 +93,7 @@ class Metrics(Measurement):
 
     def questions(self, net: Classifier) -> float | None:
         """Inputs that an image puts through the model."""
-        choices = choices_of(self.metrics, find_protocol(self.protocol), self.options)
-        return questions_of(net, self.metrics, choices)
+        return questions_of(net, self.measured, self.choices())
 
     def measure(self, work: Work) -> Found:
         """Score the maps."""
@@ -65,8 +105,8 @@ class Metrics(Measurement):
         if not index:
             raise UnreadableImage("None of the images could be read.")
         found = measure(
-            work.net, work.images[index], maps, list(self.metrics), self.protocol, seed=work.seed, runner=work.runner,
-            **self.options,
+            work.net, work.images[index], maps, self.measured, self.protocol, target_class=self.target_class,
+            seed=work.seed, runner=work.runner, **self.options,
         )  # fmt: skip
         table = found.to_arrow().replace_schema_metadata()
         table = table.set_column(table.schema.get_field_index("index"), "index", pa.array(index, pa.int64()))

@@ -31,6 +31,11 @@ class Sanity(Measurement):
         super().__post_init__()
         find_method(self.method)
 
+    @property
+    def facts(self) -> dict[str, str]:
+        """The method, in all rows."""
+        return {"method": self.method}
+
     def misfit(self, net: Classifier) -> str | None:
         """Why the method cannot be used with a model; None where it can."""
         return find_method(self.method).incompatibility(net)

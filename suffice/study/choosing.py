@@ -1,0 +1,61 @@
+"""Which images a study is about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from suffice.errors import ImageError, StudyError, UnreadableImage
+from suffice.study.asked import Asked
+from suffice.study.paths import placed
+from suffice.vision import Images, open_images
+from suffice.vision.images import Picture
+from suffice.vision.images.listing import with_boxes
+
+
+def chosen_images(asked: Asked) -> Images:
+    """The images that a study asks for; the names of files below its folder are relative to that."""
+    choice, base = asked.images, asked.base.resolve()  # so names are the same wherever the study goes on
+    given = [choice.source] if isinstance(choice.source, str) else list(choice.source)
+    sources = [_source(source, base) for source in given]
+    root, boxes = (None if one is None else placed(one, base) for one in (choice.root, choice.boxes))
+    try:
+        images = open_images(sources[0] if len(sources) == 1 else sources, root=root, max_pixels=choice.max_pixels)
+        images = images if boxes is None else with_boxes(images, boxes)
+    except ImageError as error:
+        raise StudyError(f"images: {error}") from error
+    images = Images(replace(picture, name=picture.name.removeprefix(f"{base}/")) for picture in images)
+    if choice.classes is not None:
+        wanted = set(choice.classes)
+        images = images[[label in wanted for label in images.labels]]
+    images = images[:: choice.every][: choice.take]
+    if not len(images):
+        raise StudyError("images: none is left by 'classes', 'every' and 'take'.")
+    return images
+
+
+def images_of_names(found: Images, names: Iterable[str]) -> Images:
+    """The images of these names among those found; one that is no longer there is an image that cannot be read."""
+    by_name = {picture.name: picture for picture in found}
+    return Images(by_name.get(name) or Picture(name, _Gone(name)) for name in names)
+
+
+def _source(source: str, base: Path) -> str:
+    """What images are opened from: a path of the study; what is none, as it is."""
+    place = placed(source, base)
+    return str(place) if place.exists() or "$" in source else source
+
+
+@dataclass(frozen=True)
+class _Gone:
+    """Where the pixels of an image were that is no longer there."""
+
+    name: str
+
+    def read(self) -> Any:
+        raise UnreadableImage(f"{self.name} is no longer there.")
+
+    def fingerprint(self) -> str:
+        raise UnreadableImage(f"{self.name} is no longer there.")

@@ -1,0 +1,84 @@
+"""Which models a study is about."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from suffice.errors import StudyError
+from suffice.study.asked import Asked, ModelChoice
+from suffice.study.paths import placed
+from suffice.vision import Classifier, load
+from suffice.vision.models import list_models
+
+
+@dataclass(frozen=True)
+class PlannedModel:
+    """A model of a study.
+
+    Attributes:
+        label: What tables call it; unique.
+        name: What :func:`suffice.load` takes.
+        group: What models have in common that differ by their weights only: the label without the seed.
+        seed: Which of them it is; None where there is just one.
+        family: Its family.
+        checkpoint: File with its weights, as given.
+        pretrained: Whether it has published weights.
+        options: Further arguments of :func:`suffice.load`.
+        weights: Hash of its weights.
+        misfits: Measurements that it does not fit, with the reason.
+    """
+
+    label: str
+    name: str
+    group: str
+    seed: str | None = None
+    family: str | None = None
+    checkpoint: str | None = None
+    pretrained: bool = True
+    options: Mapping[str, Any] | None = None
+    weights: str = ""
+    misfits: Mapping[str, str] | None = None
+
+    def load(self, base: Path, device: str | None = None) -> Classifier:
+        """The classifier."""
+        checkpoint = None if self.checkpoint is None else placed(self.checkpoint, base)
+        more = {} if self.family is None else {"family": self.family}
+        return load(
+            self.name, pretrained=self.pretrained, checkpoint=checkpoint, device=device, **more, **(self.options or {})
+        )
+
+
+def chosen_models(asked: Asked) -> list[PlannedModel]:
+    """The models that a study asks for, patterns resolved, each with a label of its own."""
+    found = [model for choice in asked.models for model in _resolved(choice, asked.base)]
+    labels = [model.label for model in found]
+    for label in labels:
+        if labels.count(label) > 1:
+            raise StudyError(f"models: two are called {label!r}; give each a label of its own.")
+    return found
+
+
+def _resolved(choice: ModelChoice, base: Path) -> Iterator[PlannedModel]:
+    names = list_models(choice.name) if set("*?[") & set(choice.name) else [choice.name]
+    if not names:
+        raise StudyError(f"models: no model is called {choice.name!r}.")
+    for name in names:
+        group = choice.label or name
+        same: dict[str, Any] = {"name": name, "group": group, "family": choice.family}
+        same |= {"pretrained": choice.pretrained, "options": dict(choice.options)}
+        if choice.checkpoint is not None and not (file := placed(choice.checkpoint, base)).exists():
+            raise StudyError(f"models: there is no checkpoint {file}.")
+        if choice.seeds is None:
+            yield PlannedModel(group, checkpoint=choice.checkpoint, **same)
+            continue
+        pattern = placed(choice.seeds, base)
+        files = [Path(found) for found in sorted(glob.glob(str(pattern)))]
+        if not files:
+            raise StudyError(f"models: there is no file {pattern}.")
+        for one in files:
+            seed, near = one.stem, one.relative_to(base) if one.is_relative_to(base) else one
+            yield PlannedModel(f"{group}#{seed}", seed=seed, checkpoint=str(near), **same)
