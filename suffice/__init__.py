@@ -41,6 +41,7 @@ if _TYPE_CHECKING:
         given_maps,
         list_methods,
     )
+    from suffice.compare import CrossTest, cross_test
     from suffice.evidence import Evidence, EvidenceSet, find_evidence
     from suffice.metrics import Scores, list_metrics, list_protocols, measure
     from suffice.perturb import Grid, Probe, Runner, list_baselines
@@ -70,6 +71,7 @@ _ROOM_OF = {
     **dict.fromkeys(("Evidence", "EvidenceSet", "find_evidence"), "evidence"),
     **dict.fromkeys(("Scores", "list_metrics", "list_protocols", "measure"), "metrics"),
     "Study": "study",
+    **dict.fromkeys(("CrossTest", "cross_test"), "compare"),
 }
 _ROOMS = (
     "vision", "zoo", "perturb", "draw", "attribution", "evidence", "metrics", "study", "compare", "report", "bench",
@@ -79,6 +81,7 @@ _ROOMS = (
 __all__ = [
     "Attribution",
     "Classifier",
+    "CrossTest",
     "Evidence",
     "EvidenceSet",
     "Grid",
@@ -91,6 +94,7 @@ __all__ = [
     "SufficeWarning",
     "as_explain_func",
     "attribute",
+    "cross_test",
     "find_evidence",
     "from_cam",
     "from_captum",

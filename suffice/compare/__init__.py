@@ -1,5 +1,6 @@
 """Comparing models: what differs, by how much, and whether it could be chance.
 
+* :func:`cross_test`, :class:`CrossTest`: is what one model finds important enough for another?
 * :func:`compare_pairs`, :class:`Difference`: every two models over the same images: tests, effect sizes, intervals.
 * :func:`rank_models`, :class:`Ranked`: a ranking with letters for those that do not differ.
 * :func:`compare_trainings`, :class:`TrainingDifference`, :func:`seeds_needed`: would other trainings say the same?
@@ -9,6 +10,7 @@
 * :func:`paired_ratio`, :class:`PairedRatio`: how many times more of something one model has than another.
 """
 
+from suffice.compare.cross import CrossTest, cross_test
 from suffice.compare.families import FamilyMatrix, family_matrix
 from suffice.compare.indices import Decides, Index, explained_by, how_it_decides
 from suffice.compare.landscape import Landscape, landscape
@@ -18,6 +20,7 @@ from suffice.compare.ranking import Ranked, rank_models
 from suffice.compare.trainings import TrainingDifference, compare_trainings, seeds_needed
 
 __all__ = [
+    "CrossTest",
     "Decides",
     "Difference",
     "FamilyMatrix",
@@ -28,6 +31,7 @@ __all__ = [
     "TrainingDifference",
     "compare_pairs",
     "compare_trainings",
+    "cross_test",
     "explained_by",
     "family_matrix",
     "how_it_decides",

@@ -41,8 +41,8 @@ class Decides:
         compositionality: Geometric mean over images of 1 + sub-explanations that keep half of the confidence, less 1.
         disjunctivism: The same of the number of MSEs.
         independent: Mean size of the largest family of MSEs that share no cell: really different ways to decide.
-        gentleness: Mean share of the confidence that is left when one cell of an MSE goes: 0 for a strict AND; NaN where
-            MSEs have one cell only.
+        gentleness: Mean share of the confidence that is left when one cell of an MSE goes: 0 for a strict AND; NaN
+            where MSEs have one cell only.
         size: Mean number of cells of an MSE.
         images: With evidence.
         without: Without.
