@@ -32,7 +32,7 @@ class Worker:
             if not mine:
                 return None
             if self.store.exists(shard.table):  # another process has just finished it
-                return False
+                return is_failed(self.store, shard)
             self.store.sweep(shard.table)
             self.store.sweep(shard.maps)
             return not do_shard(self.plan, self.store, shard, self._model(shard.model))
@@ -52,7 +52,7 @@ def run_here(plan: Plan, store: Store, *, only: Sequence[str] = (), device: str 
     """
     _ = plan.images  # others than those that the study began with are said before anything is done
     waiting = [shard for shard in plan.shards(only) if not store.exists(shard.table)]
-    _announce(plan, waiting)
+    announce_all(plan, waiting)
     worker = Worker(plan, store, device)
     failed = 0
     while waiting:
@@ -70,7 +70,7 @@ def run_here(plan: Plan, store: Store, *, only: Sequence[str] = (), device: str 
     return failed
 
 
-def _announce(plan: Plan, waiting: Sequence[Shard]) -> None:
+def announce_all(plan: Plan, waiting: Sequence[Shard]) -> None:
     """Say how much there is to do, for the time left."""
     images: dict[tuple[str, str], int] = {}
     for shard in waiting:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -88,6 +89,10 @@ class Study:
         *,
         only: str | Sequence[str] = (),
         device: str | None = None,
+        engine: Literal["local", "ray"] = "local",
+        address: str | None = None,
+        gpus: float | None = None,
+        cpus: float | None = None,
         retry_failed: bool = False,
         progress: bool = False,
     ) -> Study:
@@ -96,7 +101,11 @@ class Study:
         Args:
             out: The folder, or any address that fsspec knows; default: the one that was opened.
             only: Just these measurements, and those whose maps they read.
-            device: Instead of the first GPU if there is one.
+            device: Instead of the first GPU if there is one; with Ray, ``"cpu"`` or ``"cuda"``.
+            engine: ``"local"`` works in this process; ``"ray"`` on several GPUs, or a cluster.
+            address: Of the Ray cluster; default: the one that this machine belongs to, or a new one on it.
+            gpus: With Ray, those that a task takes; default: 1 if there are some.
+            cpus: With Ray, those that a task takes; default: 1 beside a GPU, else as many as this process has threads.
             retry_failed: Do again what failed.
             progress: Show how far it is.
 
@@ -111,11 +120,12 @@ class Study:
         store = self.store if out is None else Store(out)
         assert store is not None
         wanted = self._wanted(only)
-        plan = self._planned(store, device)
+        run_all = _engine(engine, address=address, gpus=gpus, cpus=cpus)
+        plan = self._planned(store, None if engine == "ray" and device != "cpu" else device)
         if retry_failed:
             forget_failed(plan, store, wanted)
         with reporting(progress, self.asked.name):
-            run_here(plan, store, only=wanted, device=device)
+            run_all(plan, store, only=wanted, device=device)
         return Study.open(str(store))
 
     def dry_run(
@@ -249,6 +259,20 @@ class Study:
     def __repr__(self) -> str:
         where = "" if self.store is None else f" in {self.store}"
         return f"Study({self.asked.name!r}, {len(self.asked.models)} models, {', '.join(self.tables)}{where})"
+
+
+def _engine(name: str, **for_ray: Any) -> Callable[..., int]:
+    """What does the shards of a plan."""
+    check_options({"engine": name}, Study.run)
+    if name == "ray":
+        from suffice.study.on_ray import find_ray, run_on_ray
+
+        find_ray()
+        return partial(run_on_ray, **for_ray)
+    for option, value in for_ray.items():
+        if value is not None:
+            raise StudyError(f"{option}={value!r} is for engine='ray'.")
+    return run_here
 
 
 def _is_new(store: Store, name: str, text: str) -> bool:

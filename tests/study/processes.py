@@ -37,13 +37,13 @@ def start(file: Path, out: Path, before: Callable[..., None] | None = None, *arg
     return process
 
 
-def ended(process: BaseProcess, seconds: float = 60) -> int | None:
+def ended(process: BaseProcess, seconds: float = 120) -> int | None:
     """How a process ended."""
     process.join(seconds)
     return process.exitcode
 
 
-def wait_for(fact: Callable[[], object], process: BaseProcess | None = None, seconds: float = 60) -> bool:
+def wait_for(fact: Callable[[], object], process: BaseProcess | None = None, seconds: float = 120) -> bool:
     """Wait until something is so, or a process has ended; returns whether it is so."""
     until = time.monotonic() + seconds
     while time.monotonic() < until and (process is None or process.is_alive()):
@@ -80,6 +80,11 @@ def contents(folder: Path) -> dict[str, object]:
             maps = read_maps(study.plan, study.store, Shard(shard.measurement, shard.model, shard.number))
             found[shard.maps] = (maps.maps.tolist(), maps.targets.tolist(), maps.settings, maps.skipped)
     return found
+
+
+def done(folder: Path) -> int:
+    """How many shards are done."""
+    return len([*folder.glob("tables/*/*/*.parquet")])
 
 
 def finished(folder: Path) -> list[str]:

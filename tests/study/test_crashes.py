@@ -1,43 +1,19 @@
 """Studies that are killed, interrupted, or find no room on the disk: nothing is lost, and nothing is done twice."""
 
-import json
 import os
 import random
 import resource
 import signal
 import time
-from pathlib import Path
 
 import pytest
 
 from suffice.errors import StoreError, StudyError, SufficeWarning
 from suffice.study import Study
-from tests.study.processes import contents, die_at, ended, finished, start, unfinished, wait_for
-from tests.study.small import MEASURE, write_pictures
+from tests.study.processes import contents, die_at, done, ended, finished, start, unfinished, wait_for
+from tests.study.small import ANY, MEASURE, write_study
 
-ANY, SUM = "tests.study.small:any_of", {"name": "tests.study.small:weighted", "label": "sum"}
 KILLED = -signal.SIGKILL
-
-
-def write_study(folder: Path, models=(ANY, SUM), measure=MEASURE, block=2, images=6) -> Path:
-    write_pictures(folder / "pictures", images)
-    content = {"name": "s", "images": "pictures", "models": models, "measure": measure, "run": {"block": block}}
-    file = folder / "study.json"
-    file.write_text(json.dumps(content))
-    return file
-
-
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    """A study, and what it finds where nothing interrupts it."""
-    folder = tmp_path_factory.mktemp("whole")
-    file = write_study(folder)
-    Study.open(file).run(folder / "run", device="cpu")
-    return file, contents(folder / "run")
-
-
-def done(out: Path) -> int:
-    return len([*out.glob("tables/*/*/*.parquet")])
 
 
 def test_killed_at_random_moments_and_resumed(tmp_path, whole):
