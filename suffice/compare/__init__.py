@@ -7,19 +7,22 @@
 * :func:`how_it_decides`, :class:`Decides`: how compositional and how disjunctive a model is; :func:`explained_by`.
 * :func:`landscape`, :class:`Landscape`: where models lie, by their cross-test.
 * :func:`family_matrix`, :class:`FamilyMatrix`: whether families test alike.
+* :func:`activations`, :class:`Activations`: whether a few channels decide.
 * :func:`paired_ratio`, :class:`PairedRatio`: how many times more of something one model has than another.
 """
 
+from suffice.compare.channels import Activations, activations
 from suffice.compare.cross import CrossTest, cross_test
 from suffice.compare.families import FamilyMatrix, family_matrix
 from suffice.compare.indices import Decides, Index, explained_by, how_it_decides
-from suffice.compare.landscape import Landscape, landscape
+from suffice.compare.landscapes import Landscape, landscape
 from suffice.compare.paired import PairedRatio, paired_ratio
 from suffice.compare.pairwise import Difference, compare_pairs
 from suffice.compare.ranking import Ranked, rank_models
 from suffice.compare.trainings import TrainingDifference, compare_trainings, seeds_needed
 
 __all__ = [
+    "Activations",
     "CrossTest",
     "Decides",
     "Difference",
@@ -29,6 +32,7 @@ __all__ = [
     "PairedRatio",
     "Ranked",
     "TrainingDifference",
+    "activations",
     "compare_pairs",
     "compare_trainings",
     "cross_test",

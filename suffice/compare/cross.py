@@ -15,7 +15,7 @@ import torch
 
 from suffice.attribution import Attribution, attribute
 from suffice.compare.families import FamilyMatrix, family_matrix
-from suffice.compare.landscape import Landscape, landscape
+from suffice.compare.landscapes import Landscape, landscape
 from suffice.compare.pairwise import Numbers
 from suffice.errors import OptionError
 from suffice.metrics import measure

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.decomposition import KernelPCA
 
-from suffice.compare.landscape import aligned, centered, distances, distances_of, kernel_pca, landscape
+from suffice.compare.landscapes import aligned, centered, distances, distances_of, kernel_pca, landscape
 from suffice.errors import OptionError
 
 NAMES = list("abcdef")
