@@ -107,7 +107,11 @@ def status(
 
 
 @app.command(
-    epilog=output.examples("suffice study export runs/first", "suffice study export runs/first --format csv --out csv")
+    epilog=output.examples(
+        "suffice study export runs/first",
+        "suffice study export runs/first --format csv --out csv",
+        "suffice study export runs/first --tables tables --order insertion",
+    )
 )
 def export(
     run: Run,
@@ -115,16 +119,34 @@ def export(
     format: Annotated[
         Literal["parquet", "csv"], typer.Option(help="csv: lists as JSON, without pictures and regions.")
     ] = "parquet",
+    tables: Annotated[
+        Path | None,
+        typer.Option(
+            callback=opt.writable, help="Folder for tables of methods × metrics instead, as papers have them."
+        ),
+    ] = None,
+    order: Annotated[str | None, typer.Option(help="With --tables: the metric by which methods are ordered.")] = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Write each table of a study as one file, and two more: the models, and what failed."""
+    """Write each table of a study as one file, and two more: the models, and what failed.
+
+    With --tables, write means, standard errors and tests of scores instead: Markdown, LaTeX, CSV, JSON, and Parquet.
+    """
     from suffice.study import Study
 
-    written = Study.open(run).export(out, format)
+    study = Study.open(run)
+    if tables is None and order is not None:
+        raise OptionError("--order is for --tables.")
+    if tables is not None and (out is not None or format != "parquet"):
+        raise OptionError(
+            "--out and --format are for tables of all rows; --tables has a folder and formats of its own."
+        )
+    written = study.export(out, format) if tables is None else study.write_score_tables(tables, order)
     if as_json:
         output.print_json({"files": [str(file) for file in written]})
     else:
-        output.note(f"Written to {written[0].parent}: {', '.join(file.name for file in written)}")
+        pages = [file.name for file in written if file.parent == written[0].parent]
+        output.note(f"Written to {written[0].parent}: {', '.join(pages)}")
 
 
 def _watched(look: Callable[[], Status]) -> Status:

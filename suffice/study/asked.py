@@ -145,7 +145,7 @@ class Asked:
         """The measurements that a name stands for: its own, and those that have it before a slash."""
         if found := below(name, self.measure):
             return found
-        known = [*self.tables, *self.measure]
+        known = dict.fromkeys([*self.tables, *self.measure])
         raise StudyError(f"There is no measurement {name!r}.{did_you_mean(name, known) or _there_are(self.tables)}")
 
     def to_dict(self) -> dict[str, Any]:

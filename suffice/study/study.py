@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from suffice.attribution import Attribution
     from suffice.evidence import EvidenceSet
+    from suffice.metrics import ScoreTable
     from suffice.study.estimate import Estimate
     from suffice.study.status import Status
 
@@ -225,6 +226,22 @@ class Study:
         if out is None and folder.local is None:
             raise StudyError("Say where the tables are to be written: export(out).")
         return export(self.plan, folder, out or Path(folder.root) / "export", format)
+
+    def score_tables(self, order: str | None = None) -> dict[str, ScoreTable]:
+        """Tables of methods × metrics by name, one for each table of scores, of the methods that are done.
+
+        Args:
+            order: A metric by which the rows of a model are ordered, best first; default: as in the study.
+        """
+        from suffice.study.score_tables import score_tables
+
+        return score_tables(self.plan, self._folder, order)
+
+    def write_score_tables(self, out: str | Path, order: str | None = None) -> list[Path]:
+        """Write these tables to a folder as Markdown, LaTeX, CSV, JSON, and Parquet with every image; the files."""
+        from suffice.study.score_tables import write_score_tables
+
+        return write_score_tables(self.score_tables(order), self.plan, out, self.folder_name)
 
     def _wanted(self, only: str | Sequence[str]) -> list[str]:
         """The measurements of these names, and those that they read; none stands for all."""

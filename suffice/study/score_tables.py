@@ -1,0 +1,134 @@
+"""Tables of methods × metrics from the scores of a study, as papers have them."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from suffice.errors import StudyError
+from suffice.metrics.score_table import ScoreTable, TableRow
+from suffice.study.kinds.metrics import Metrics
+from suffice.study.plan import Plan, Shard
+from suffice.study.reading import finished_shards, read_shard
+from suffice.study.shard import FAILED
+from suffice.study.store import Store
+from suffice.vision.stream import Skip
+
+
+def score_tables(plan: Plan, store: Store, order: str | None = None) -> dict[str, ScoreTable]:
+    """One table for each table of scores of a study, by its name.
+
+    A row is a model and a method, once all its images are done; ``seconds`` are those of its map, and ``forwards`` the
+    inputs that it put through the model, both for an image. Images with an error have no values.
+
+    Args:
+        plan: Of the study.
+        store: Where it lies.
+        order: A metric by which rows of a model are ordered in the tables that have it; default: as in the study.
+    """
+    wanted = [name for name in plan.asked.tables if _is_scores(plan, name)]
+    if not wanted:
+        raise StudyError("The study has no scores: no measurement of the kind 'metrics'.")
+    tables = {name: found for name in wanted if (found := _table(plan, store, name)) is not None}
+    if not tables:
+        raise StudyError(f"No method has all its scores yet, in {', '.join(wanted)}.")
+    return {name: one.ordered(order) if order in one.metrics else one for name, one in tables.items()}
+
+
+def write_score_tables(tables: Mapping[str, ScoreTable], plan: Plan, out: str | Path, title: str) -> list[Path]:
+    """Write tables to a folder, each as a page ``TITLE-TABLE.md`` and in a folder of this name; returns the files.
+
+    In the folder are Markdown with tests of significance, LaTeX, CSV, JSON, and Parquet with the value of every image.
+    """
+    written: list[Path] = []
+    for name, table in tables.items():
+        page = Path(out) / f"{title}-{name}.md"
+        written += [page, *table.write(page.with_suffix(""))]
+        page.write_text(f"{table.to_markdown(notes=False)}\n{_made(plan, name, table)}\n", encoding="utf-8")
+    return written
+
+
+def _is_scores(plan: Plan, name: str) -> bool:
+    return all(isinstance(plan.measurements[one], Metrics) for one in plan.asked.named(name))
+
+
+def _table(plan: Plan, store: Store, name: str) -> ScoreTable | None:
+    """The table of a name; None where no row is done."""
+    rows: list[TableRow] = []
+    skipped: dict[int, Skip] = {}
+    about: dict[str, Any] = {}
+    names = plan.asked.named(name)
+    for model in plan.models:
+        for one in names:
+            shards = finished_shards(plan, store, one, model.label)
+            if shards and len(shards) == plan.blocks:
+                rows.append(_row(plan, store, shards, skipped, about))
+    measurement = plan.measurements[names[0]]
+    if not rows or not isinstance(measurement, Metrics):
+        return None
+    changed = [f"{option}={value}" for option, value in measurement.options.items()]
+    protocol = ", ".join([measurement.protocol, *changed])
+    return ScoreTable(
+        tuple(rows), tuple(measurement.metrics), protocol, len(plan.names), tuple(skipped.values()), about
+    )
+
+
+def _row(
+    plan: Plan, store: Store, shards: Sequence[Shard], skipped: dict[int, Skip], about: dict[str, Any]
+) -> TableRow:
+    """A model and a method; images that have an error and what is known about the model are added to the last two."""
+    measurement = plan.measurements[shards[0].measurement]
+    assert isinstance(measurement, Metrics)
+    count = len(plan.names)
+    values = {metric: torch.full((count,), torch.nan, dtype=torch.float64) for metric in measurement.metrics}
+    ids, targets = [""] * count, torch.full((count,), -1)
+    for shard in shards:
+        found = read_shard(store, shard)
+        for row in found.to_pylist():
+            index = row["index"]
+            ids[index] = row["image_id"] or ""
+            if row["error"] is not None:
+                skipped.setdefault(index, Skip(index, row["image"], row["error"]))
+                continue
+            targets[index] = -1 if row["target"] is None else row["target"]
+            for metric, column in values.items():
+                column[index] = _value(row, metric)
+        if FAILED not in found.schema.metadata:
+            about.setdefault(shard.model, json.loads(found.schema.metadata[b"suffice"]))
+    seconds, forwards = _spent(store, [read for shard in shards for read in plan.inputs(shard)])
+    floats = {metric: column.float() for metric, column in values.items()}
+    facts = {} if forwards is None else {"forwards": forwards}
+    known = targets if (targets >= 0).any() else None
+    return TableRow(shards[0].model, measurement.label, floats, seconds, facts, plan.names, ids, known)
+
+
+def _value(row: dict[str, Any], metric: str) -> float:
+    if metric not in row:
+        known = ", ".join(name for name in row if name.startswith(f"{metric.partition('/')[0]}/")) or "none"
+        raise StudyError(f"There is no {metric!r}: the parts under this protocol are {known}.")
+    return float("nan") if row[metric] is None else float(row[metric])
+
+
+def _spent(store: Store, shards: Sequence[Shard]) -> tuple[float, float | None]:
+    """Seconds, and inputs that were put through the model, of an image."""
+    import pyarrow.parquet as pq
+
+    seconds = forwards = images = 0.0
+    for shard in shards:
+        metadata = pq.read_schema(io.BytesIO(store.read(shard.table))).metadata
+        if FAILED not in metadata:
+            spent = json.loads(metadata[b"spent"])
+            seconds, forwards = seconds + spent["seconds"], forwards + spent["forwards"]
+            images += spent["images"]
+    return (seconds / images, forwards / images) if images else (float("nan"), None)
+
+
+def _made(plan: Plan, name: str, table: ScoreTable) -> str:
+    """How a table was made, in a line."""
+    devices = dict.fromkeys(str(one["device"]) for one in table.about.values())
+    return f"Study `{plan.asked.name}`, table `{name}`: {plan.asked.run.precision}, {', '.join(devices)}."
