@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.console import RenderableType
@@ -35,6 +35,7 @@ DRY_RUN_COLUMNS = ("measurement", "model", "shards", "images", "done", "forwards
         "suffice study run runs/first  # goes on",
         "suffice study run study.toml --dry-run --devices 8",
         "suffice study run study.toml --only evidence --precision bf16 --compile --batch 1024",
+        "suffice study run study.toml --engine ray  # all GPUs of this machine",
     )
 )
 def run(
@@ -46,6 +47,12 @@ def run(
     compile: Annotated[bool, typer.Option("--compile", help="Compile the models, whatever the file says.")] = False,
     batch: Annotated[int | None, typer.Option(min=1, help="Inputs per forward, instead of the file's.")] = None,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Do again what failed.")] = False,
+    engine: Annotated[
+        Literal["local", "ray"], typer.Option(help="local: this process. ray: several GPUs, or a cluster.")
+    ] = "local",
+    address: Annotated[str | None, typer.Option(help="With --engine ray: of the cluster; default: this one.")] = None,
+    gpus: Annotated[float | None, typer.Option(min=0, help="With --engine ray: those that a task takes.")] = None,
+    cpus: Annotated[float | None, typer.Option(min=0, help="With --engine ray: those that a task takes.")] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be done, how long it takes and how much space.")
     ] = False,
@@ -77,7 +84,8 @@ def run(
         opt.writable(Path(folder))
     try:
         with output.asking(asked.asked.name):
-            done = asked.run(folder, only=only or (), device=device, retry_failed=retry_failed)
+            how: dict[str, Any] = {"engine": engine, "address": address, "gpus": gpus, "cpus": cpus}
+            done = asked.run(folder, only=only or (), device=device, retry_failed=retry_failed, **how)
     except KeyboardInterrupt:
         output.note(f"What is finished is in {folder}; the same command goes on.")
         raise

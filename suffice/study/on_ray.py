@@ -7,6 +7,7 @@ task elsewhere.
 
 from __future__ import annotations
 
+import socket
 import time
 import warnings
 from collections.abc import Iterator, Sequence
@@ -49,16 +50,12 @@ class Resources:
     @classmethod
     def of(cls, ray: Any, device: str | None, gpus: float | None, cpus: float | None) -> Resources:
         """What was asked for; else a GPU where there are some, or as many CPUs as this process has threads."""
-        if device not in (None, "cpu", "cuda"):
-            raise StudyError(f"device={device!r}; Ray gives out devices: write 'cpu' or 'cuda', and gpus=.")
         nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
         most = {kind: max((node.get(kind, 0) for node in nodes), default=0) for kind in ("GPU", "CPU")}
         if gpus is None:
             gpus = 0 if device == "cpu" else min(1, most["GPU"])
         if device == "cuda" and not gpus:
             raise StudyError("device='cuda', but the Ray cluster has no GPU, or gpus=0.")
-        if device == "cpu" and gpus:
-            raise StudyError(f"device='cpu', but gpus={gpus}.")
         if cpus is None:
             cpus = 1 if gpus else max(1, min(torch.get_num_threads(), most["CPU"]))
         if not any(node.get("GPU", 0) >= gpus and node.get("CPU", 0) >= cpus for node in nodes):
@@ -70,6 +67,18 @@ class Resources:
         """How many tasks can run at the same time."""
         there = ray.cluster_resources()
         return max(1, int(there.get("GPU", 0) // self.gpus if self.gpus else there.get("CPU", 0) // self.cpus))
+
+
+def check_for_ray(store: Store, device: str | None, address: str | None, gpus: float | None) -> None:
+    """Say what cannot be, before anything is done."""
+    if not find_ray().is_initialized():
+        _check_address(address)
+    if "memory" in store.fs.protocol:
+        raise StudyError(f"{store} is in the memory of this process, which workers of Ray do not see.")
+    if device not in (None, "cpu", "cuda"):
+        raise StudyError(f"device={device!r}, but Ray gives out devices: write device='cpu' or device='cuda'.")
+    if device == "cpu" and gpus:
+        raise StudyError(f"device='cpu', but gpus={gpus}.")
 
 
 def run_on_ray(
@@ -93,8 +102,7 @@ def run_on_ray(
         gpus: GPUs that a task takes; default: 1 if there are some.
         cpus: CPUs that a task takes; default: 1 beside a GPU, else as many as this process has threads.
     """
-    if "memory" in store.fs.protocol:
-        raise StudyError(f"{store} is in the memory of this process, which workers of Ray do not see.")
+    check_for_ray(store, device, address, gpus)
     _ = plan.images  # others than those that the study began with are said before anything is done
     todo = [shard for shard in plan.shards(only) if not store.exists(shard.table)]
     announce_all(plan, todo)
@@ -224,13 +232,24 @@ def _connected(ray: Any, address: str | None) -> Iterator[None]:
         yield
         return
     try:
-        ray.init(address=address, log_to_driver=False)
+        ray.init(address=address, log_to_driver=False, include_dashboard=False)
     except (ConnectionError, ValueError) as error:
         raise StudyError(f"There is no Ray cluster at {address}: {error}") from error
     try:
         yield
     finally:
         ray.shutdown()
+
+
+def _check_address(address: str | None) -> None:
+    """Say where nobody answers; Ray itself would try for minutes."""
+    host, colon, port = (address or "").removeprefix("ray://").rpartition(":")
+    if not colon:
+        return  # "auto", "local", or none
+    try:
+        socket.create_connection((host, int(port)), timeout=10).close()
+    except (OSError, ValueError) as error:
+        raise StudyError(f"There is no Ray cluster at {address}: {error}.") from error
 
 
 def find_ray() -> Any:

@@ -121,7 +121,7 @@ class Study:
         store = self.store if out is None else Store(out)
         assert store is not None
         wanted = self._wanted(only)
-        run_all = _engine(engine, address=address, gpus=gpus, cpus=cpus)
+        run_all = _engine(engine, store, device, address=address, gpus=gpus, cpus=cpus)
         plan = self._planned(store, None if engine == "ray" and device != "cpu" else device)
         if retry_failed:
             forget_failed(plan, store, wanted)
@@ -278,13 +278,13 @@ class Study:
         return f"Study({self.asked.name!r}, {len(self.asked.models)} models, {', '.join(self.tables)}{where})"
 
 
-def _engine(name: str, **for_ray: Any) -> Callable[..., int]:
-    """What does the shards of a plan."""
+def _engine(name: str, store: Store, device: str | None, **for_ray: Any) -> Callable[..., int]:
+    """What does the shards of a plan; an engine that cannot is an error."""
     check_options({"engine": name}, Study.run)
     if name == "ray":
-        from suffice.study.on_ray import find_ray, run_on_ray
+        from suffice.study.on_ray import check_for_ray, run_on_ray
 
-        find_ray()
+        check_for_ray(store, device, for_ray["address"], for_ray["gpus"])
         return partial(run_on_ray, **for_ray)
     for option, value in for_ray.items():
         if value is not None:

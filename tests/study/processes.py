@@ -14,10 +14,10 @@ from suffice.study import Study
 from suffice.study.plan import Shard
 from suffice.study.shard import read_maps
 
-_CONTEXT = multiprocessing.get_context("forkserver")
+CONTEXT = multiprocessing.get_context("forkserver")
 _KINDS = [f"suffice.study.kinds.{kind}" for kind in ("predictions", "evidence", "attribution", "metrics")]
 _LATER = ["fsspec.implementations.local", "pandas", "pyarrow.dataset", "pyarrow.parquet", "torch._dynamo"]
-_CONTEXT.set_forkserver_preload(["tests.study.processes", "tests.study.small", *_KINDS, *_LATER, "torchvision"])
+CONTEXT.set_forkserver_preload(["tests.study.processes", "tests.study.small", *_KINDS, *_LATER, "torchvision"])
 
 
 def run(file: Path, out: Path, before: Callable[..., None] | None = None, *args: object) -> None:
@@ -32,7 +32,7 @@ def run(file: Path, out: Path, before: Callable[..., None] | None = None, *args:
 
 def start(file: Path, out: Path, before: Callable[..., None] | None = None, *args: object) -> BaseProcess:
     """Run a study in another process, after something was done to that."""
-    process = _CONTEXT.Process(target=run, args=(file, out, before, *args), daemon=True)
+    process = CONTEXT.Process(target=run, args=(file, out, before, *args), daemon=True)
     process.start()
     return process
 
