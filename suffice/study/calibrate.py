@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 GROUPS = 4  # of images, for the spread between them
-ENOUGH = 60.0  # seconds after which there are no more groups
+ENOUGH = 30.0  # seconds after which there are no more groups
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,8 @@ class Sample(Plan):
 
 
 def sample_of(plan: Plan, images: int) -> Sample:
-    """Groups of so many images, fewer where there are few, each from all over those of a plan."""
-    size = max(1, min(images, len(plan.names) // GROUPS))
+    """Groups of so many images, fewer where that were more than a quarter, each from all over those of a plan."""
+    size = max(1, min(images, len(plan.names) // (4 * GROUPS)))
     count = min(GROUPS * size, len(plan.names))
     places = [i * len(plan.names) // count for i in range(count)]
     groups = count // size

@@ -61,7 +61,7 @@ def test_what_is_done_is_left_out(tmp_path, pictures):
 @pytest.mark.parametrize("block", [4, 40])
 def test_the_space_is_about_what_it_takes(tmp_path, pictures, block):
     study = small_study(pictures, run={"block": block})
-    found = study.dry_run(device="cpu", images=4)
+    found = study.dry_run(device="cpu", images=2)
     store = study.run(tmp_path / "run", device="cpu").store
     for measurement in MEASURE:
         expected = sum(one.bytes for one in found.lines if one.measurement == measurement)
@@ -72,11 +72,12 @@ def test_the_space_is_about_what_it_takes(tmp_path, pictures, block):
 
 def test_samples_are_from_all_over_the_images_and_none_is_twice(pictures):
     plan = make_plan(small_study(pictures).asked, "cpu")
-    sample = calibrate.sample_of(plan, 3)
-    assert (sample.block, sample.blocks, len(set(sample.names))) == (3, 4, 12)
+    sample = calibrate.sample_of(plan, 2)
+    assert (sample.block, sample.blocks, len(set(sample.names))) == (2, 4, 8)
     for number in range(4):
-        places = [plan.names.index(name) for name in sample.names[3 * number : 3 * number + 3]]
-        assert places[0] < 13 <= places[1] < 26 <= places[2]
+        first, second = (plan.names.index(name) for name in sample.names[2 * number : 2 * number + 2])
+        assert first < 20 <= second
+    assert calibrate.sample_of(plan, 16).block == 2  # not nearly all of the images
     assert sample.images.names == list(sample.names) == [plan.names[plan.names.index(n)] for n in sample.names]
     few = make_plan(small_study(pictures, images={"source": str(pictures), "take": 3}).asked, "cpu")
     assert (calibrate.sample_of(few, 16).block, len(calibrate.sample_of(few, 16).names)) == (1, 3)
