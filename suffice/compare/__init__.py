@@ -8,11 +8,13 @@
 * :func:`landscape`, :class:`Landscape`: where models lie, by their cross-test.
 * :func:`family_matrix`, :class:`FamilyMatrix`: whether families test alike.
 * :func:`activations`, :class:`Activations`: whether a few channels decide.
+* :func:`average_models`, :func:`suggest_members`, :class:`Ensemble`: does one know what another does not?
 * :func:`paired_ratio`, :class:`PairedRatio`: how many times more of something one model has than another.
 """
 
 from suffice.compare.channels import Activations, activations
 from suffice.compare.cross import CrossTest, cross_test
+from suffice.compare.ensembles import Ensemble, average_models, suggest_members
 from suffice.compare.families import FamilyMatrix, family_matrix
 from suffice.compare.indices import Decides, Index, explained_by, how_it_decides
 from suffice.compare.landscapes import Landscape, landscape
@@ -26,6 +28,7 @@ __all__ = [
     "CrossTest",
     "Decides",
     "Difference",
+    "Ensemble",
     "FamilyMatrix",
     "Index",
     "Landscape",
@@ -33,6 +36,7 @@ __all__ = [
     "Ranked",
     "TrainingDifference",
     "activations",
+    "average_models",
     "compare_pairs",
     "compare_trainings",
     "cross_test",
@@ -43,4 +47,5 @@ __all__ = [
     "paired_ratio",
     "rank_models",
     "seeds_needed",
+    "suggest_members",
 ]

@@ -1,0 +1,84 @@
+"""Averages of models that are known to complement each other, or not."""
+
+import numpy as np
+import pytest
+import torch
+
+from suffice.compare.ensembles import average_models, calibration_error, suggest_members
+from suffice.errors import OptionError
+
+
+def scores(random, truth, knows, sure=0.9):
+    """A model that is right on some images and guesses on the others."""
+    found = torch.full((len(truth), 4), (1 - sure) / 3)
+    guess = torch.from_numpy(random.integers(0, 4, len(truth)))
+    found[torch.arange(len(truth)), torch.where(knows, truth, guess)] = sure
+    guessed = ~knows
+    found[guessed] = 0.25 + 0.01 * torch.nn.functional.one_hot(guess[guessed], 4)
+    return found / found.sum(dim=1, keepdim=True)
+
+
+@pytest.fixture(scope="module")
+def world():
+    random = np.random.default_rng(0)
+    truth = torch.from_numpy(random.integers(0, 4, 400))
+    half = torch.arange(400) % 2 == 0
+    models = {
+        "even": scores(random, truth, half),
+        "also even": scores(random, truth, half),
+        "odd": scores(random, truth, ~half),
+    }
+    return models, truth
+
+
+def test_models_that_know_different_things_gain(world):
+    models, truth = world
+    found = average_models(models, truth, ["even", "odd"])
+    assert found.accuracy > 0.97
+    assert found.gain == pytest.approx(found.accuracy - max(0.6, 0.6), abs=0.08)
+    assert 0.2 < found.low < found.gain < found.high
+    assert found.p < 1e-6
+
+
+def test_models_that_know_the_same_do_not(world):
+    models, truth = world
+    found = average_models(models, truth, ["even", "also even"])
+    assert found.low < 0.03
+    assert found.p > 0.001
+
+
+def test_a_model_alone_is_itself(world):
+    models, truth = world
+    found = average_models(models, truth, ["odd"])
+    assert (found.gain, found.p, found.best) == (0, 1, "odd")
+    assert found.log_loss == pytest.approx(float(torch.nn.functional.nll_loss(models["odd"].log(), truth)), abs=1e-5)
+
+
+def test_those_far_apart_are_suggested_and_verified_on_other_images(world):
+    models, truth = world
+    apart = np.array([[0.0, 0.1, 1.0], [0.1, 0.0, 0.9], [1.0, 0.9, 0.0]])
+    found = suggest_members(models, truth, apart)
+    assert found.members == ("even", "odd")
+    assert found.images == 200
+    assert found.low > 0.1
+    assert suggest_members(models, truth, apart, slack=0.0, seed=1).images == 200
+
+
+def test_calibration_is_zero_where_confidence_is_right():
+    random = np.random.default_rng(1)
+    confidence = random.uniform(0.3, 1, 20_000)
+    right = random.random(20_000) < confidence
+    assert calibration_error(confidence, right) < 0.02
+    assert calibration_error(np.full(100, 0.99), np.zeros(100, bool)) == pytest.approx(0.99)
+
+
+def test_what_cannot_be_averaged(world):
+    models, truth = world
+    with pytest.raises(OptionError, match="no scores of 'evne'"):
+        average_models(models, truth, ["evne"])
+    with pytest.raises(OptionError, match="same images and classes"):
+        average_models(models, truth[:-1])
+    with pytest.raises(OptionError, match="a size from 2 to 3"):
+        suggest_members(models, truth, np.zeros((3, 3)), size=4)
+    with pytest.raises(OptionError, match="too few on one side"):
+        suggest_members(models, truth, np.zeros((3, 3)), held_back=1.0)
