@@ -304,5 +304,5 @@ def _continued(store: Store, made: Plan) -> Plan:
         return made
     before = Plan.load(store)
     if other := changes(before, made):
-        raise StudyError(f"The study in {store} was begun in another way: {'; '.join(other)}. Choose another folder.")
+        raise StudyError(f"The study in {store} was begun in another way: {'; '.join(other)}. Take another folder.")
     return made.as_before(before)
