@@ -22,10 +22,9 @@ import pyarrow.parquet as pq
 import torch
 from scipy import stats
 
-from suffice import Classifier, open_images
+from suffice import Classifier, find_evidence, open_images
 from suffice.compare import paired_ratio
-from suffice.evidence import EvidenceStream, Settings
-from suffice.evidence.files.writer import EvidenceWriter
+from suffice.evidence import Settings
 from suffice.perturb import Runner
 from suffice.zoo.training import load_trained, open_data
 
@@ -68,10 +67,8 @@ def search(options: argparse.Namespace) -> None:
         runner = Runner(net, batch_size=options.batch, precision=options.precision)
         settings = Settings(max_size=options.max_size)
         begun = time.perf_counter()
-        with EvidenceWriter({"model": facts["name"], "family": ""}) as writer:
-            for evidence in EvidenceStream(net, images, None, settings, runner, images_at_once=options.at_once):
-                writer.add(evidence)
-        pq.write_table(writer.to_arrow(), target.with_suffix(".part"))
+        found = find_evidence(net, images, settings=settings, runner=runner, images_at_once=options.at_once)
+        pq.write_table(found.to_arrow(), target.with_suffix(".part"))
         target.with_suffix(".part").rename(target)
         (options.out / f"{file.stem}.json").write_text(json.dumps({**facts, "file": file.name}))
         print(f"{file.stem}: {time.perf_counter() - begun:.0f} s, accuracy {facts['accuracy']:.3f}", flush=True)

@@ -11,7 +11,7 @@ import torch
 from suffice.bench.bare import beside_bare, seconds_of
 from suffice.bench.one_at_a_time import OneAtATime, search_one_at_a_time
 from suffice.evidence import EvidenceStream, Settings
-from suffice.evidence.files.writer import EvidenceWriter
+from suffice.evidence.files.table import evidence_table
 from suffice.metrics import Protocol, measure
 from suffice.perturb import Counters, Runner
 from suffice.perturb.runner import Precision
@@ -77,10 +77,7 @@ def benchmark_evidence(
 
     def search(some: Images, chosen: Settings) -> tuple[int, Counters]:
         work = EvidenceStream(net, some, None, chosen, runner, images_at_once=images_at_once)
-        with EvidenceWriter({"model": net.name, "family": net.family}) as writer:
-            for evidence in work:
-                writer.add(evidence)
-        return writer.rows, work.counters
+        return evidence_table(list(work), net.name, net.family).num_rows, work.counters
 
     def search_literally() -> None:
         for picture in opened[:twin_images]:

@@ -34,7 +34,7 @@ def evidence(
     out: Annotated[
         Path | None,
         typer.Option(
-            callback=opt.writable, help="Folder for table, graphs and pictures; one that is there is taken up."
+            callback=opt.writable, help="Folder for the study, graphs and pictures; one that is there is taken up."
         ),
     ] = None,
     target: Annotated[str | None, typer.Option(help="Class to ask about; default: the predicted one.")] = None,
@@ -112,73 +112,88 @@ def evidence(
         bool, typer.Option("--subexplanations", help="Also write a table with one row for each of these regions.")
     ] = False,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Remove the evidence that is in the folder first.")
+        bool, typer.Option("--overwrite", help="Remove the study that is in the folder first.")
     ] = False,
     as_json: opt.AsJson = False,
 ) -> None:
     """Find the smallest regions that are enough for the model to decide, and what lies below them.
 
     Prints the minimal sufficient explanations (MSEs) of each image and the counts of sub-explanations; for many images,
-    their summary. With --out, writes evidence.parquet (one row an image, all that was found in it), which
-    EvidenceSet.load reads, and for each image a folder with the structured attention graph (SVG, JSON, DOT) and a
-    picture of every MSE. What is finished is kept on Ctrl-C, and the same command goes on where it ended.
+    their summary. With --out, all that was found is kept as a study, and for each image there is a folder with the
+    structured attention graph (SVG, JSON, DOT) and a picture of every MSE. What is finished is kept on Ctrl-C, and the
+    same command goes on where it ended.
     """
     settings = _settings(preset, locals())
     if subexplanations and (out is None or not regions):
         raise OptionError("--subexplanations needs --out, and the regions that --no-regions leaves out.")
 
+    from suffice.cli.evidence_search import KeptSearch, PassingSearch, Search
     from suffice.cli.evidence_words import print_evidence, print_summary
     from suffice.draw.files import check_format
-    from suffice.evidence import EvidenceRun
+    from suffice.evidence import EvidenceStream
+    from suffice.evidence.files.provenance import search_provenance
     from suffice.evidence.files.statistics import summarize
     from suffice.evidence.files.subexplanations import write_subexplanations
     from suffice.evidence.files.table import evidence_record
+    from suffice.evidence.stream import check_search
     from suffice.perturb import Runner
     from suffice.report import draw_evidence
-    from suffice.report.names import figure_folder
+    from suffice.study import Study
+    from suffice.study.taking_up import take_up
 
     check_format(format)
-    opened = images.open()
-    net = model.load()
+    opened, net = images.open(), model.load()
     net = net if score is None else net.replace(score=score)
-    runner = Runner(net, batch_size=batch or "auto", precision=precision, compile=compile)
-    on_error = images.on_error_of(opened)
-    how: dict[str, Any] = {"out": out, "regions": regions, "overwrite": overwrite, "on_error": on_error}
-    run = EvidenceRun(net, opened, target, settings, runner, **how)
-    if run.earlier:
-        output.note(f"{run.earlier} of {len(opened)} were there already.")
-    few, new = len(opened) <= FEW, set(run.waiting)
-    draw = few if figures is None else figures
-    printed: list[dict[str, Any]] = []
+    few = len(opened) <= FEW
+    draw = out is not None and (few if figures is None else figures)
+    searching: Search
     stopped = False
-    with output.asking("Searching"), closing(run.search(earlier=draw or as_json or few)) as all_found:
+    if out is None:
+        runner = Runner(net, batch_size=batch or "auto", precision=precision, compile=compile)
+        stream = EvidenceStream(net, opened, target, settings, runner, on_error=images.on_error_of(opened))
+        searching = PassingSearch(stream, search_provenance(runner, settings, target))
+    else:
+        images.check(opened)
+        check_search(net, settings)
+        if target is not None:
+            net.class_index(target)
+        wanted = {"kind": "evidence", **_plain(settings), "regions": regions, "target": target}
+        run = {"precision": precision, "compile": compile, "batch": batch or "auto"}
+        study = Study("evidence", images.choice(), model.choice(score=score), {"evidence": wanted}, run)
+        with output.asking("Searching"):
+            taken = take_up(study, out, device=model.device, overwrite=overwrite)
+        searching, stopped = KeptSearch(taken, model.model), taken.stopped
+        if taken.earlier:
+            output.note(f"{taken.earlier} of {len(opened)} were there already.")
+
+    printed: list[dict[str, Any]] = []
+    about = searching.about
+    with closing(searching.each()) as every:
         try:
-            for found in all_found:
+            for found in every if few or draw or as_json or out is None else ():
                 if out is not None and draw:
-                    folder = out / "figures" / figure_folder(found)
-                    if found.index in new or not folder.exists():
-                        pixels = net.geometry(opened[found.index].decode())
-                        draw_evidence(found, out / "figures", pixels, format, run.about)
+                    pixels = net.geometry(opened[found.index].decode())
+                    draw_evidence(found, out / "figures", pixels, format, about)
                 if as_json:
                     printed.append(evidence_record(found))
                 elif few:
                     print_evidence(found)
         except KeyboardInterrupt:
             stopped = True
-
+    kept = searching.table
     if as_json:
         printed.sort(key=lambda one: one["index"])  # they come as they are finished
-        output.print_json({**run.about, "images": printed, "skipped": [vars(skip) for skip in run.skipped]})
-    elif len(opened) > 1 and run.kept:
-        print_summary(summarize(run.to_arrow()), net.name, settings)
-    if out is not None and run.kept:
-        written = ["evidence.parquet"]
+        output.print_json({**about, "images": printed, "skipped": [vars(skip) for skip in searching.skipped]})
+    elif len(opened) > 1 and kept.num_rows:
+        print_summary(summarize(kept), net.name, settings)
+    if out is not None:
+        written = ["a study"]
         if subexplanations:
-            written.append(write_subexplanations(out, out / "subexplanations.parquet").name)
+            written.append(write_subexplanations(searching.each(), out / "subexplanations.parquet", about).name)
         output.note(f"Written to {out}: {', '.join(written)}{', graphs and pictures in figures' if draw else ''}")
     if stopped:
-        output.note(f"Stopped; {run.kept} of {len(opened)} images are kept.")
-    output.finish(run.skipped, stopped)
+        output.note(f"Stopped; {kept.num_rows} of {len(opened)} images are kept.")
+    output.finish(searching.skipped, stopped)
 
 
 def _settings(preset: str | None, given: dict[str, Any]) -> Settings:
@@ -192,6 +207,15 @@ def _settings(preset: str | None, given: dict[str, Any]) -> Settings:
     if "refine" in changes:
         changes["refine"] = tuple(_whole("refine", part) for part in changes["refine"].split(","))
     return named_settings(preset or "default").changed(**changes)
+
+
+def _plain(settings: Settings) -> dict[str, Any]:
+    """All choices as a study has them: the seed is that of the study, and a file lies where it lies from anywhere."""
+    plain = {name: value for name, value in settings.to_dict().items() if name != "seed"}
+    for name in ("baseline", "second_baseline"):
+        if plain[name] is not None and Path(plain[name]).is_file():
+            plain[name] = str(Path(plain[name]).resolve())
+    return plain
 
 
 def _limit(name: str, text: str) -> int | None:

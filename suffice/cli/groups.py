@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
 
-from suffice.errors import OptionError
+from suffice.errors import ImageError, OptionError
 
 if TYPE_CHECKING:
     from suffice.vision import Classifier, Images
@@ -121,14 +121,24 @@ class ModelOptions:
         """Load it."""
         from suffice.vision import load
 
+        how: dict[str, Any] = {"checkpoint": self.checkpoint, "pretrained": not self.random_weights}
+        return load(self.model, device=self.device, **how, **self._options)
+
+    def choice(self, **more: Any) -> dict[str, Any]:
+        """The same for a study; with further arguments of ``load``, where they are not None."""
+        checkpoint = {} if self.checkpoint is None else {"checkpoint": str(self.checkpoint)}
+        options = self._options | {name: value for name, value in more.items() if value is not None}
+        return {"name": self.model, "pretrained": not self.random_weights, **checkpoint, "options": options}
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        """Arguments of ``load`` that were given."""
         given = {
             "labels": _names(self.labels), "prompt": self.prompt or None, "num_classes": self.num_classes,
             "size": self.size, "mean": _numbers("mean", self.mean), "std": _numbers("std", self.std),
             "resize": self.resize,
         }  # fmt: skip
-        options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-        how: dict[str, Any] = {"checkpoint": self.checkpoint, "pretrained": not self.random_weights}
-        return load(self.model, device=self.device, **how, **options)
+        return {name: value for name, value in given.items() if value is not None}
 
 
 @dataclass(frozen=True)
@@ -137,9 +147,10 @@ class SeveralModels(ModelOptions):
 
     model: Annotated[str, typer.Option("--model", "-m", help="Models, separated by commas; see suffice models.")]
 
-    def load_each(self) -> list[Classifier]:
-        """Load them."""
-        return [replace(self, model=name.strip()).load() for name in self.model.split(",")]
+    @property
+    def each(self) -> list[SeveralModels]:
+        """One by one."""
+        return [replace(self, model=name.strip()) for name in self.model.split(",")]
 
 
 @dataclass(frozen=True)
@@ -181,9 +192,23 @@ class ImageOptions:
         named: Any = self.images[0] if len(self.images) == 1 else self.images
         return open_images(named, root=self.root, max_pixels=self.max_pixels)[:count]
 
+    def choice(self, count: int | None = None) -> dict[str, Any]:
+        """The same for a study."""
+        root = None if self.root is None else str(self.root)
+        return {"source": list(self.images), "root": root, "max_pixels": self.max_pixels, "take": count}
+
     def on_error_of(self, images: Images) -> OnError:
         """What to do about an image that cannot be read; where there is just one, nothing is left without it."""
         return "raise" if len(images) == 1 else self.on_error
+
+    def check(self, images: Images) -> None:
+        """See to it, before a study that would go on without them, that images can be read where that is wanted."""
+        from suffice.vision.stream import readable
+
+        if self.on_error_of(images) == "raise":
+            _, skipped = readable(images)
+            if skipped:
+                raise ImageError(skipped[0].reason)
 
 
 @dataclass(frozen=True)
@@ -201,6 +226,10 @@ class ImagesWithObjects(ImageOptions):
 
         opened = super().open(count)
         return opened if self.boxes is None else with_boxes(opened, self.boxes)
+
+    def choice(self, count: int | None = None) -> dict[str, Any]:
+        """The same for a study."""
+        return {**super().choice(count), "boxes": None if self.boxes is None else str(self.boxes)}
 
 
 def _names(text: str | None) -> list[str] | None:

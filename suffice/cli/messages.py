@@ -18,6 +18,7 @@ PHRASES = {
     ", or preprocess= with the callable that the model was trained with": "",
     ", such as weights.transforms() of torchvision": "",
     "suffice.list_methods() lists": "suffice methods lists",
+    "Take another folder.": "Take another folder, or begin anew: --overwrite.",
 }
 NAMES = {"batch_size": "batch", "targets": "target", "methods": "method"}  # other names of options
 _LISTED = re.compile(r"suffice\.list_models\('([^']*)'\) lists them all")

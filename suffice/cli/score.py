@@ -65,7 +65,7 @@ def score(
     methods, options = opt.chosen_methods(method, option)
     entries = opt.grid_entries(methods, options, grid)
     opt.note_precision(precision, methods)
-    nets = model.load_each()
+    nets = [one.load() for one in model.each]
     metrics = tuple(name.strip() for name in metric.split(","))
     how: dict[str, Any] = {
         "target_class": target_class, "seed": seed, "batch_size": batch or "auto", "precision": precision,

@@ -1,7 +1,7 @@
 """What is enough for a model to decide: minimal sufficient explanations and what lies below them.
 
 * :func:`find_evidence`: beam search for minimal sufficient explanations (MSEs) in many images at once;
-  :class:`EvidenceStream`: the same, image by image; :class:`EvidenceRun`: kept in a folder, to go on from there.
+  :class:`EvidenceStream`: the same, image by image. A :class:`suffice.Study` goes on where it ended.
 * :class:`EvidenceSet`, :class:`Evidence`, :class:`MSE`: what it finds: regions, counts, tables.
 * :class:`Graph`: the structured attention graph of an image, as a picture and for other programs.
 * :class:`Settings`, :func:`preset`, :func:`list_presets`: every choice behind the numbers.
@@ -12,7 +12,6 @@ Inside: ``search`` finds, ``beyond`` asks further, ``graph`` draws, ``files`` ke
 
 from suffice.evidence.api import find_evidence
 from suffice.evidence.beyond.recapture import Completeness, completeness
-from suffice.evidence.files.run import EvidenceRun
 from suffice.evidence.graph.graph import Graph
 from suffice.evidence.result import MSE, Evidence, EvidenceSet
 from suffice.evidence.settings import Settings, list_presets, preset
@@ -22,7 +21,6 @@ __all__ = [
     "MSE",
     "Completeness",
     "Evidence",
-    "EvidenceRun",
     "EvidenceSet",
     "EvidenceStream",
     "Graph",

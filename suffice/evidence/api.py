@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from pathlib import Path
 from typing import Any, Literal
 
 from suffice.evidence.counting import Counting
 from suffice.evidence.files.provenance import search_provenance
-from suffice.evidence.files.run import EvidenceRun
 from suffice.evidence.result import EvidenceSet
 from suffice.evidence.settings import (
     Confirm,
@@ -81,13 +79,13 @@ def find_evidence(
     compile: bool = False,
     runner: Runner | None = None,
     images_at_once: Count | Literal["auto"] = "auto",
-    out: str | Path | None = None,
-    overwrite: bool = False,
     on_error: OnError = "raise",
     progress: bool = False,
     on_progress: Progress | None = None,
 ) -> EvidenceSet:
     """Find minimal sufficient explanations: the smallest regions that are enough for the model to decide.
+
+    A search that takes long is better a :class:`suffice.Study`, which goes on where it ended.
 
     Args:
         net: The classifier; its score must be a probability (softmax or sigmoid).
@@ -147,9 +145,6 @@ def find_evidence(
         compile: Compile the model; worth it for long work on a GPU.
         runner: Use this runner of the same classifier instead of the three.
         images_at_once: Images searched side by side; more fill larger batches.
-        out: A folder to keep evidence in as it is found. Images that are in it already, found in the same way, are not
-            searched again, so that a search that ended early goes on.
-        overwrite: Remove earlier evidence from that folder first.
         on_error: ``"raise"`` the error of an image that cannot be read, or ``"skip"`` it and record it.
         progress: Show how many questions were put to the model, how fast, and, once an image is finished, about how
             much time is left.
@@ -159,8 +154,7 @@ def find_evidence(
         Evidence of each image, in their order.
 
     Raises:
-        OptionError: An argument that cannot be, a choice of the search beside ``settings=``, or a folder with evidence
-            that was found in another way.
+        OptionError: An argument that cannot be, or a choice of the search beside ``settings=``.
 
     Example:
         >>> from suffice.testing import AnyOf
@@ -175,14 +169,8 @@ def find_evidence(
     chosen = settings_of(settings, {field.name: arguments[field.name] for field in fields(Settings)})
     net = as_classifier(net)
     runner = Runner.of(net, runner, batch_size=batch_size, precision=precision, compile=compile)
-    asked: tuple[Any, ...] = (net, images, targets, chosen, runner)
     how: dict[str, Any] = {"images_at_once": images_at_once, "on_error": on_error, "on_progress": on_progress}
-    work: EvidenceStream | EvidenceRun
-    if out is None:
-        work = EvidenceStream(*asked, **how)
-        evidence, about = list(work), search_provenance(runner, chosen, targets)
-    else:
-        work = EvidenceRun(*asked, **how, out=out, overwrite=overwrite)
-        evidence, about = list(work.search()), work.about
-    ordered = sorted(evidence, key=lambda e: e.index)
-    return EvidenceSet(ordered, net.name, net.family, work.skipped, work.counters, about)
+    work = EvidenceStream(net, images, targets, chosen, runner, **how)
+    evidence = sorted(work, key=lambda e: e.index)
+    about = search_provenance(runner, chosen, targets)
+    return EvidenceSet(evidence, net.name, net.family, work.skipped, work.counters, about)

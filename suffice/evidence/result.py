@@ -292,7 +292,7 @@ class EvidenceSet(Sequence[Evidence]):
 
     @classmethod
     def load(cls, path: str | Path) -> EvidenceSet:
-        """Read what :meth:`save` wrote, or the folder of ``suffice evidence --out``."""
+        """Read what :meth:`save` wrote; that of a study is :meth:`suffice.Study.evidence`."""
         from suffice.evidence.files.storage import load_evidence
 
         return load_evidence(path)

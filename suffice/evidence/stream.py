@@ -18,13 +18,12 @@ from suffice.evidence.beyond.refinement import check_refinement
 from suffice.evidence.result import Evidence
 from suffice.evidence.search.searcher import Searcher
 from suffice.evidence.search.seed_map import seed_map
-from suffice.evidence.settings import (
-    Settings,
-)
+from suffice.evidence.settings import Settings
 from suffice.options import Count, check_options
 from suffice.perturb import Counters, Probe, Runner
+from suffice.perturb.probe import check_grid
 from suffice.progress import stage
-from suffice.vision import Images, Model, as_classifier, open_images
+from suffice.vision import Classifier, Images, Model, as_classifier, open_images
 from suffice.vision.classifier import Targets, targets_of
 from suffice.vision.identity import image_seed
 from suffice.vision.stream import OnError, Skip, stream
@@ -54,11 +53,9 @@ class EvidenceStream:
     ) -> None:
         check_options({"images_at_once": images_at_once, "on_error": on_error}, EvidenceStream.__init__)
         net = as_classifier(net)
-        if net.score == "logit":
-            raise OptionError("Ratios of logits mean nothing; use a classifier with score='softmax' or 'sigmoid'.")
-        self.net, self.targets = net, targets
-        check_refinement(settings or Settings(), net.size)
-        self.settings, self.runner = settings or Settings(), runner or Runner(net)
+        self.net, self.targets, self.settings = net, targets, settings or Settings()
+        check_search(net, self.settings)
+        self.runner = runner or Runner(net)
         self.images: Images = open_images(images)
         targets_of(targets, (), len(self.images))  # a wrong number of them is said at once
         # Half a slot for each input of a batch keeps it full: most rounds ask more than that of each image.
@@ -191,6 +188,14 @@ class EvidenceStream:
 
     def _targets(self, index: Tensor) -> Targets:
         return targets_of(self.targets, index.tolist(), len(self.images))
+
+
+def check_search(net: Classifier, settings: Settings) -> None:
+    """Raise an error where a search cannot be made with a model."""
+    if net.score == "logit":
+        raise OptionError("Ratios of logits mean nothing; use a classifier with score='softmax' or 'sigmoid'.")
+    check_grid(settings.grid, net.size)
+    check_refinement(settings, net.size)
 
 
 class _Ids(Sequence[str]):

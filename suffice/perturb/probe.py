@@ -106,9 +106,7 @@ class Probe:
         self._blend = self.runner.fused(_blend)
         self.memory = Memory(remember, columns=2)
         self.baseline, self.seed = baseline, seed
-        if self.grid.side > min(net.size):
-            side, (height, width) = self.grid.side, net.size
-            raise OptionError(f"A {side}×{side} grid does not fit {height}×{width} pixels.")
+        check_grid(self.grid.side, net.size)
 
         pixels = net.prepare(images)
         shape = (*net.size, 3) if self.runner.channels_last else (3, *net.size)
@@ -257,6 +255,12 @@ class Probe:
                 f"The probe holds images 0 to {len(self) - 1}; asked were {int(index.min())} to {int(index.max())}."
             )
         return index.to(self.device)
+
+
+def check_grid(side: int, size: tuple[int, int]) -> None:
+    """Raise an error where a grid has more cells a side than an input of this height and width has pixels."""
+    if side > min(size):
+        raise OptionError(f"A {side}×{side} grid does not fit {size[0]}×{size[1]} pixels.")
 
 
 def _blend(shown: Tensor, hidden: Tensor, images: Tensor, mask: Tensor, channels_last: bool) -> Tensor:

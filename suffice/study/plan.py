@@ -224,10 +224,14 @@ def changes(before: Plan, after: Plan) -> list[str]:
             said += _different(old["measure"][name], new["measure"][name], f"measure.{name}.")
     said += _different(old["run"], new["run"], "run.", leave_out=("block", "batch"))
     said += _different(dict(before.versions), dict(after.versions), "the version of ")
-    weights = {model.label: model.weights for model in after.models}
+    now = {model.label: model for model in after.models}
     for model in before.models:
-        if weights.get(model.label, model.weights) != model.weights:
+        other = now.get(model.label, model)
+        if other.weights != model.weights:
             said.append(f"the weights of {model.label} are others")
+        said += _different(model.options or {}, other.options or {}, f"{model.label}: ")
+    kept = ("source", "take", "every", "classes", "root")  # what is chosen shows in the names
+    said += _different(old["images"], new["images"], "images.", leave_out=kept)
     if before.names != after.names:
         lost, added = (len(set(a) - set(b)) for a, b in ((before.names, after.names), (after.names, before.names)))
         said.append(f"the images are others ({added} added, {lost} gone)")

@@ -13,7 +13,8 @@ from suffice.attribution import Attribution
 from suffice.errors import StudyError
 from suffice.evidence.files.storage import read_settings
 from suffice.evidence.files.table import evidence_of_table
-from suffice.evidence.result import Evidence, EvidenceSet
+from suffice.evidence.files.table import table_schema as evidence_schema
+from suffice.evidence.result import EvidenceSet
 from suffice.plugins import did_you_mean
 from suffice.study import map_files
 from suffice.study.plan import Plan, Shard
@@ -78,29 +79,70 @@ def read_shard(store: Store, shard: Shard, columns: Sequence[str] | None = None)
         return pq.read_table(file, columns=columns)
 
 
-def read_evidence(plan: Plan, store: Store, model: str, measurement: str | None = None) -> EvidenceSet:
-    """The evidence of a model so far, by the search of this name, or by the only one."""
+def read_evidence(plan: Plan, store: Store, model: str | None = None, measurement: str | None = None) -> EvidenceSet:
+    """The evidence of a model so far, or of the only one, by the search of this name, or by the only one."""
     searches = [name for name, one in plan.measurements.items() if one.kind == "evidence"]
     if measurement is None and len(searches) != 1:
         raise StudyError(f"Say which search is meant: {', '.join(searches)}." if searches else "No evidence was asked.")
-    name = measurement or searches[0]
-    shards = finished_shards(plan, store, name, model)
-    if name not in searches:
-        raise StudyError(f"{name!r} finds no evidence.")
-    found: list[Evidence] = []
-    skipped: list[Skip] = []
-    about: dict[str, Any] = {}
+    if model is None and len(plan.models) > 1:
+        raise StudyError(f"Say which model is meant: {', '.join(one.label for one in plan.models)}.")
+    name, label = measurement or searches[0], model or plan.models[0].label
+    parts = list(evidence_parts(plan, store, name, label))
+    if not parts:
+        raise StudyError(f"Nothing of {name} with {label} is done yet.")
+    found = [one for part in parts for one in part]
+    skipped = [skip for part in parts for skip in part.skipped]
+    about = next((part.about for part in parts if len(part)), {})
+    return EvidenceSet(found, label, plan.model(label).family or "", skipped, about=about)
+
+
+def evidence_parts(plan: Plan, store: Store, measurement: str, model: str) -> Iterator[EvidenceSet]:
+    """The evidence of a model so far, shard by shard: all regions of many images are more than the memory holds."""
+    shards = finished_shards(plan, store, measurement, model)
+    if plan.measurements[measurement].kind != "evidence":
+        raise StudyError(f"{measurement!r} finds no evidence.")
     for shard in shards:
         table = read_shard(store, shard)
-        errors = table.filter(table["error"].is_valid()).select(["index", "image", "error"]).to_pylist()
-        skipped += [Skip(row["index"], row["image"], row["error"]) for row in errors]
-        said = json.loads(table.schema.metadata[b"suffice"])
-        if len(errors) < table.num_rows:
-            found += evidence_of_table(table.filter(table["error"].is_null()), read_settings(said))
-            about = about or said
-    if not found and not skipped:
-        raise StudyError(f"Nothing of {name} with {model} is done yet.")
-    return EvidenceSet(found, model, plan.model(model).family or "", skipped, about=about)
+        about = json.loads(table.schema.metadata[b"suffice"])
+        good = table.filter(table["error"].is_null())
+        found = evidence_of_table(good, read_settings(about)) if good.num_rows else []
+        yield EvidenceSet(found, model, plan.model(model).family or "", _skipped(table), about=about)
+
+
+def evidence_rows(plan: Plan, store: Store, measurement: str, model: str) -> pyarrow.Table:
+    """The rows of the same evidence, without regions and pictures."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = [name for name in evidence_schema().names if name not in ("model", "family")]
+    parts = [evidence_schema().empty_table().select(columns)]
+    for shard in finished_shards(plan, store, measurement, model):
+        with store.fs.open(store.path(shard.table), "rb") as file:
+            opened = pq.ParquetFile(file)
+            if "mses" in opened.schema_arrow.names:  # or none of its images could be read
+                rows = opened.read([*columns, "error"]).replace_schema_metadata()
+                parts.append(rows.filter(rows["error"].is_null()).select(columns))
+    return pa.concat_tables(parts)
+
+
+def read_skipped(plan: Plan, store: Store, measurement: str, model: str) -> list[Skip]:
+    """The images of which a measurement has an error instead of results."""
+    shards = finished_shards(plan, store, measurement, model)
+    return [skip for shard in shards for skip in _skipped(read_shard(store, shard, ["index", "image", "error"]))]
+
+
+def read_about(plan: Plan, store: Store, measurement: str, model: str) -> dict[str, Any]:
+    """All that has to be known to measure the same again; empty where nothing was measured."""
+    for shard in finished_shards(plan, store, measurement, model):
+        about: dict[str, Any] = json.loads(read_shard(store, shard, ["index"]).schema.metadata[b"suffice"])
+        if about:
+            return about
+    return {}
+
+
+def _skipped(table: pyarrow.Table) -> list[Skip]:
+    errors = table.filter(table["error"].is_valid()).select(["index", "image", "error"]).to_pylist()
+    return [Skip(row["index"], row["image"], row["error"]) for row in errors]
 
 
 def read_maps_of(plan: Plan, store: Store, measurement: str, model: str) -> Attribution:

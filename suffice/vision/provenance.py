@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 KEY = "suffice"
 """Under this name files of tables and maps carry, as JSON, what they are about."""
-# What may differ between two runs whose rows lie in one table.
-_INCIDENTAL = ("family", "checkpoint", "device", "date")
 
 
 def provenance(
@@ -64,21 +62,6 @@ def provenance(
     }
 
 
-def differences(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """What differs between two provenances in a way that would change results, each in words.
-
-    Example:
-        >>> differences({"settings": {"grid": 7, "seed": 0}, "date": "a"}, {"settings": {"grid": 5, "seed": 0}})
-        ['grid is 5, was 7']
-    """
-    before, after = ({k: v for k, v in _flat(about).items() if k not in _INCIDENTAL} for about in (earlier, now))
-    return [
-        f"{name} is {after.get(name)}, was {before.get(name)}"
-        for name in dict.fromkeys([*before, *after])
-        if before.get(name) != after.get(name)
-    ]
-
-
 def as_json(about: Mapping[str, Any]) -> str:
     """What a file is about, as JSON; what JSON does not know as Python writes it.
 
@@ -92,19 +75,6 @@ def as_json(about: Mapping[str, Any]) -> str:
 def with_about(table: pyarrow.Table, about: Mapping[str, Any], **more: str) -> pyarrow.Table:
     """A table whose schema says what it is about, under ``suffice``; ``more`` stands beside it."""
     return table.replace_schema_metadata({KEY: as_json(about), **more})
-
-
-def _flat(about: Mapping[str, Any]) -> dict[str, Any]:
-    """Values by name, those of settings, preprocessing and versions beside the others."""
-    flat: dict[str, Any] = {}
-    for name, value in about.items():
-        if name == "versions":
-            flat |= {f"the version of {package}": version for package, version in value.items()}
-        elif isinstance(value, Mapping):
-            flat |= value
-        else:
-            flat[name] = value
-    return flat
 
 
 def _preprocessing(net: Classifier) -> dict[str, Any]:

@@ -10,7 +10,8 @@ import torch
 from safetensors.torch import save_file
 
 from suffice import load
-from suffice.evidence import EvidenceSet, Settings
+from suffice.evidence import Settings
+from suffice.study import Study
 from tests.cli.command import run
 
 MODEL = ("--model", "zoo/resnet", "--device", "cpu")
@@ -23,7 +24,7 @@ def test_files_and_json_say_the_same(photos):
     said = json.loads(done.stdout)
     assert [i["index"] for i in said["images"]] == [0, 1]
     assert [i["image"] for i in said["images"]] == [str(photos / "two.png"), str(photos / "one.png")]
-    table = pq.read_table(out / "evidence.parquet")
+    table = pq.read_table(out / "tables/measurement=evidence/model=zoo%2Fresnet/00000.parquet", partitioning=None)
     rows = table.to_pylist()
     for row, told in zip(rows, said["images"], strict=True):
         assert row["mse_cells"] == [mse["cells"] for mse in told["mses"]]
@@ -36,7 +37,7 @@ def test_files_and_json_say_the_same(photos):
     assert {name: said[name] for name in ("weights", "settings", "preprocessing", "versions")} == {
         name: stored[name] for name in ("weights", "settings", "preprocessing", "versions")
     }
-    loaded = EvidenceSet.load(out)
+    loaded = Study.open(out).evidence()
     assert [len(e.mses) for e in loaded] == [len(i["mses"]) for i in said["images"]]
     assert pq.read_table(out / "subexplanations.parquet").equals(loaded.subexplanations())
     for e in loaded:
@@ -44,7 +45,8 @@ def test_files_and_json_say_the_same(photos):
         assert (own / "graph.svg").read_text(encoding="utf-8").rstrip().endswith("</svg>")
         assert {f.suffix for f in own.glob("graph.*")} == {".svg", ".json", ".dot"}
         assert len(list(own.glob("mse-*.png"))) == len(e.mses)
-    assert {entry.name for entry in out.iterdir()} == {"evidence.parquet", "subexplanations.parquet", "figures"}
+    study = {"plan.json", "study.json", "images.parquet", "log.jsonl", "locks", "tables"}
+    assert {entry.name for entry in out.iterdir()} == study | {"subexplanations.parquet", "figures"}
 
 
 def test_names_of_files_are_safe_and_none_takes_anothers_place(photos):
@@ -57,7 +59,7 @@ def test_names_of_files_are_safe_and_none_takes_anothers_place(photos):
     folders = sorted(folder.name for folder in (out / "figures").iterdir())
     assert len(folders) == 2
     assert all(re.fullmatch(r"x-1-[0-9a-f]{8}", name) for name in folders)
-    assert "region_words" not in pq.read_schema(out / "evidence.parquet").names
+    assert "region_words" not in Study.open(out).table("evidence").column_names
 
 
 def test_tables_of_few_images_and_a_summary(photos):
@@ -81,16 +83,16 @@ def test_a_summary_says_which_counts_are_lower_bounds():
 @pytest.fixture
 def seen(monkeypatch):
     """Settings that searches were started with."""
-    import suffice.evidence.files.run as keeping
+    import suffice.evidence
 
     settings = []
-    original = keeping.EvidenceStream
+    original = suffice.evidence.EvidenceStream
 
     def watched(net, images, targets, chosen, *args, **options):
         settings.append(chosen)
         return original(net, images[:0], targets, chosen, *args, **options)
 
-    monkeypatch.setattr(keeping, "EvidenceStream", watched)
+    monkeypatch.setattr(suffice.evidence, "EvidenceStream", watched)
     return settings
 
 
@@ -145,9 +147,9 @@ def test_mistakes_are_one_line(photos, given, said):
 def test_a_mistake_leaves_nothing_that_would_be_in_the_way(photos):
     out = photos / "out"
     run("evidence", photos / "one.png", *QUICK, "--target", "nothing", "--out", out, code=2)
-    assert not list(out.iterdir())
+    assert not out.exists()
     run("evidence", photos / "one.png", *QUICK, "--out", out, "--no-figures")
-    assert len(EvidenceSet.load(out)) == 1
+    assert len(Study.open(out).evidence()) == 1
 
 
 def test_no_evidence_says_why(photos):

@@ -266,7 +266,7 @@ def test_interrupted_commands_end_with_130(photos, monkeypatch):
         monkeypatch.setattr(suffice.Classifier, name, stopped)
     monkeypatch.setattr("suffice.metrics.score_methods.attribute", stopped)
     monkeypatch.setattr("suffice.metrics.sanity.checks.attribute", stopped)
-    monkeypatch.setattr("suffice.evidence.files.run.EvidenceStream.__iter__", stopped)
+    monkeypatch.setattr("suffice.evidence.EvidenceStream.__iter__", stopped)
     for command, more in COMMANDS.items():
         run(command, photos, *NET, *more, code=130)
 

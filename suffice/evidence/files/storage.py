@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 FORMAT = "suffice.evidence/2"
 KEY = b"suffice"
-FILE, PARTS = "evidence.parquet", "evidence.parts"
 BLOCK = 64  # rows that are in memory at once
 
 
@@ -53,35 +52,20 @@ def save_evidence(evidence: EvidenceSet, path: str | Path, *, regions: bool = Tr
 
 
 def load_evidence(path: str | Path) -> EvidenceSet:
-    """Read a file that :func:`save_evidence` wrote, or the folder of ``suffice evidence --out``.
-
-    Of a folder in which a search was broken off, all that was finished is read.
-    """
+    """Read a file that :func:`save_evidence` wrote."""
     from suffice.evidence.result import EvidenceSet
 
-    files = files_of(path)
-    if not files:
-        raise OptionError(f"There is no evidence at {path}.")
-    about = read_about(files[0])
-    evidence = sorted((e for file in files for e in stored_evidence(file)), key=lambda e: e.index)
+    about = read_about(Path(path))
+    evidence = sorted(_stored(Path(path), read_settings(about)), key=lambda e: e.index)
     skipped = [Skip(**skip) for skip in about.pop("skipped")]
     counters = Counters(**about.pop("counters"))
     return EvidenceSet(evidence, about["model"], about["family"], skipped, counters, about)
 
 
-def files_of(path: str | Path) -> list[Path]:
-    """The Parquet files that hold the evidence at a path: a file, or a folder with one or with parts of one."""
-    path = Path(path)
-    if not path.is_dir():
-        return [path] if path.exists() else []
-    return [path / FILE] if (path / FILE).exists() else sorted((path / PARTS).glob("*.parquet"))
-
-
-def stored_evidence(file: Path) -> Iterator[Evidence]:
+def _stored(file: Path, settings: Settings) -> Iterator[Evidence]:
     """The evidence in a Parquet file, block by block."""
     import pyarrow.parquet as pq
 
-    settings = read_settings(read_about(file))
     with pq.ParquetFile(file) as opened:
         for group in range(opened.num_row_groups):
             yield from evidence_of_table(opened.read_row_group(group), settings)
@@ -92,6 +76,10 @@ def read_about(file: Path) -> dict[str, Any]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    if file.is_dir():
+        raise OptionError(f"{file} is a folder; suffice.Study.open({str(file)!r}).evidence() reads that of a study.")
+    if not file.exists():
+        raise OptionError(f"There is no evidence at {file}.")
     try:
         metadata = pq.read_schema(file).metadata or {}
     except pa.ArrowInvalid as error:
@@ -99,7 +87,7 @@ def read_about(file: Path) -> dict[str, Any]:
     about: dict[str, Any] = json.loads(metadata.get(KEY, b"{}"))
     if (seen := about.pop("format", None)) != FORMAT:
         raise OptionError(
-            f"{file} has the format {seen!r}; expected {FORMAT!r}, as EvidenceSet.save() and suffice evidence write. "
+            f"{file} has the format {seen!r}; expected {FORMAT!r}, as EvidenceSet.save() writes. "
             "Evidence of another version has to be searched again."
         )
     return about

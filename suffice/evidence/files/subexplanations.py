@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -42,25 +42,19 @@ def subexplanation_table(evidence: Sequence[Evidence]) -> pyarrow.Table:
     return pa.concat_tables([_schema().empty_table(), *map(_rows, evidence)])
 
 
-def write_subexplanations(source: str | Path, target: str | Path) -> Path:
-    """Write the table of sub-explanations of stored evidence to a Parquet file, however large.
+def write_subexplanations(evidence: Iterable[Evidence], path: str | Path, about: Mapping[str, Any]) -> Path:
+    """Write the table of sub-explanations to a Parquet file, however large.
 
     Args:
-        source: What :meth:`EvidenceSet.save` wrote, or a folder of ``suffice evidence --out``.
-        target: The file.
+        evidence: One image after the other.
+        path: The file.
+        about: What it comes from, :attr:`EvidenceSet.about`; the file says so.
     """
-    import pyarrow.parquet as pq
+    from suffice.evidence.files.storage import BLOCK, write_blocks
 
-    from suffice.evidence.files.storage import BLOCK, files_of, read_about, stored_evidence, write_blocks
-    from suffice.evidence.files.table import WORDS
-
-    files = files_of(source)
-    if not files or any(WORDS not in pq.read_schema(file).names for file in files):
-        raise OptionError(f"There is no evidence with its regions at {source}.")
-    every = (evidence for file in files for evidence in stored_evidence(file))
+    every = iter(evidence)
     blocks = iter(lambda: list(islice(every, BLOCK)), [])
-    about = {KEY: as_json(read_about(files[0]))}
-    return write_blocks(target, _schema().with_metadata(about), map(subexplanation_table, blocks))
+    return write_blocks(path, _schema().with_metadata({KEY: as_json(about)}), map(subexplanation_table, blocks))
 
 
 def _schema() -> pyarrow.Schema:
@@ -80,6 +74,8 @@ def _rows(evidence: Evidence) -> pyarrow.Table:
     import pyarrow as pa
 
     grid, regions = evidence.grid, evidence.regions
+    if not len(regions) and any(mse.cells for mse in evidence.mses):
+        raise OptionError(f"The evidence of {evidence.name} was kept without its regions.")
     mses = grid.from_cells(mse.cells for mse in evidence.mses)
     same, within = _compared(grid, regions, mses)
     number = torch.full((len(regions),), -1)

@@ -10,7 +10,7 @@ import torch
 
 from suffice.attribution import Attribution, attribute, find_method, list_methods
 from suffice.errors import OptionError, UnreadableImage
-from suffice.study.kinds.classes import Classes, targets_of_images
+from suffice.study.kinds.classes import Classes, Target, no_such_class, targets_of_images
 from suffice.study.measurement import Found, Measurement, Options, Work
 from suffice.vision import Classifier
 
@@ -27,6 +27,7 @@ class Maps(Measurement):
         method: Its name.
         label: What tables call it; default: its name.
         target_class: The class explained.
+        target: One class for all images instead, index or label; ``"@2"`` is the second likeliest of each.
         options: Of the method.
     """
 
@@ -35,6 +36,7 @@ class Maps(Measurement):
     method: str
     label: str = ""
     target_class: Classes = "predicted"
+    target: Target = None
     options: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -42,7 +44,7 @@ class Maps(Measurement):
         """From the name of the method and its options beside each other."""
         if not isinstance(options.get("method"), str):
             raise OptionError("attribution needs 'method', the name of one, or 'methods'.")
-        own = {name: options[name] for name in ("method", "label", "target_class") if name in options}
+        own = {name: options[name] for name in ("method", "label", "target_class", "target") if name in options}
         further = {name: value for name, value in options.items() if name not in own}
         find_method(own["method"]).check(further)
         return cls(**own, options=further)
@@ -74,7 +76,7 @@ class Maps(Measurement):
 
     def misfit(self, net: Classifier) -> str | None:
         """Why the method cannot be used with a model; None where it can."""
-        return find_method(self.method).incompatibility(net)
+        return find_method(self.method).incompatibility(net) or no_such_class(net, self.target)
 
     def questions(self, net: Classifier) -> float | None:
         """Inputs that an image puts through the model."""
@@ -100,7 +102,7 @@ class Maps(Measurement):
 
     def _maps(self, work: Work) -> Attribution:
         """Maps of the images that can be read, of none if none can: whoever reads the maps is to know which."""
-        targets = targets_of_images(work, self.target_class)
+        targets = targets_of_images(work, self.target_class, self.target)
         how: dict[str, Any] = {"seed": work.seed, "runner": work.runner, "on_error": "skip"}
         try:
             return attribute(work.net, work.images, self.method, targets, **how, **self.options)

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from typing import Literal
 
-from suffice.errors import StudyError
+from suffice.errors import OptionError, StudyError
 from suffice.study.measurement import Work
+from suffice.vision import Classifier
 from suffice.vision.classifier import Targets
 
 Classes = Literal["predicted", "label"]
+Target = int | str | None
 
 
-def targets_of_images(work: Work, which: Classes) -> Targets:
-    """The classes that are asked about: those that the model predicts, or those of the images' labels."""
+def targets_of_images(work: Work, which: Classes, target: Target = None) -> Targets:
+    """The classes that are asked about.
+
+    Args:
+        work: The model and the images.
+        which: Those that the model predicts, or those of the images' labels.
+        target: Instead, an index or label for all images; or ``"@2"``, ``"@3"`` …: the second or third likeliest.
+    """
+    if target is not None:
+        return work.net.class_index(target) if (rank := _rank(target)) is None else _likeliest(work, rank)
     if which == "predicted":
         return None
     labels = work.images.labels
@@ -20,3 +30,30 @@ def targets_of_images(work: Work, which: Classes) -> Targets:
         nameless = work.images.names[labels.index(None)]
         raise StudyError(f'target_class = "label", but {nameless} has no label.')
     return [work.net.class_index(label) for label in labels if label is not None]
+
+
+def no_such_class(net: Classifier, target: Target) -> str | None:
+    """Why a model cannot be asked about a target; None where it can."""
+    if target is None:
+        return None
+    if (rank := _rank(target)) is not None:
+        few = net.labels is not None and rank > len(net.labels)
+        return f"target={target!r}, but there are {len(net.labels or ())} classes" if few else None
+    try:
+        net.class_index(target)
+    except OptionError as error:
+        return str(error).removesuffix(".")
+    return None
+
+
+def _rank(target: int | str) -> int | None:
+    """Which of the likeliest classes is meant, from 1; None where it is a class."""
+    number = target[1:] if isinstance(target, str) and target.startswith("@") else ""
+    return int(number) if number.isdecimal() and int(number) else None
+
+
+def _likeliest(work: Work, rank: int) -> list[int]:
+    """The class of this rank in each image; 0 where it cannot be read, and nothing is asked."""
+    said = work.net.predict(work.images, batch_size=work.runner.batch_size, on_error="skip")
+    found = dict(zip(said.index.tolist(), said.top(rank), strict=True))
+    return [found[i][-1][0] if i in found else 0 for i in range(len(work.images))]

@@ -141,7 +141,7 @@ def test_other_files_are_refused(found, tmp_path):
     ):
         with pytest.raises(OptionError, match=said):
             EvidenceSet.load(tmp_path / f"{name}.parquet")
-    with pytest.raises(OptionError, match="no evidence at"):
+    with pytest.raises(OptionError, match=r"is a folder; suffice.Study.open\(.*\).evidence\(\) reads"):
         EvidenceSet.load(tmp_path)
 
 
@@ -186,15 +186,17 @@ def test_every_region_in_and_below_an_mse_is_a_row(tmp_path):
         assert row["mse"] == (mses.index(cells) if cells in mses else None)
         assert row["under"] == [n for n, mse in enumerate(mses) if set(cells) < set(mse)]
         assert row["ratio"] == pytest.approx(1 if cells in mses else 0.5 / 0.98, abs=1e-4)
-    stored = write_subexplanations(found.save(tmp_path / "evidence.parquet"), tmp_path / "sub.parquet")
-    assert pq.read_table(stored).equals(table)
-    bare = found.save(tmp_path / "bare.parquet", regions=False)
-    with pytest.raises(OptionError, match="with its regions"):
-        write_subexplanations(bare, tmp_path / "none.parquet")
+    stored = pq.read_table(write_subexplanations(found, tmp_path / "sub.parquet", found.about))
+    assert stored.equals(table)
+    assert json.loads(stored.schema.metadata[b"suffice"])["settings"]["grid"] == 3
+    bare = EvidenceSet.load(found.save(tmp_path / "bare.parquet", regions=False))
+    with pytest.raises(OptionError, match="without its regions"):
+        write_subexplanations(bare, tmp_path / "none.parquet", {})
+    assert not (tmp_path / "none.parquet").exists()
 
 
 def test_no_evidence_has_no_sub_explanations(tmp_path):
     nothing = EvidenceSet([], "m", "f")
     assert nothing.subexplanations().num_rows == 0
-    stored = write_subexplanations(nothing.save(tmp_path / "a.parquet"), tmp_path / "b.parquet")
+    stored = write_subexplanations(nothing, tmp_path / "b.parquet", {})
     assert pq.read_table(stored).num_rows == 0
