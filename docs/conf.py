@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-
-from docutils import nodes
 
 import suffice
 from suffice.zoo.architectures import ARCHITECTURES
 from suffice.zoo.source import table
+
+sys.path.insert(0, str(Path(__file__).parent))  # for narrow_tables
 
 project = "suffice"
 author = "The suffice developers"
@@ -21,6 +22,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
+    "narrow_tables",
 ]
 exclude_patterns = ["_build", "_generated", "tables"]
 
@@ -44,17 +46,6 @@ html_theme = "furo"
 html_title = f"suffice {release}"
 html_static_path = ["_static"]
 html_css_files = ["tables.css"]
-
-
-def setup(app) -> None:
-    app.connect("doctree-resolved", keep_errors_with_their_means)
-
-
-def keep_errors_with_their_means(_app, tree, _page) -> None:
-    """In tables no line ends within "0.54 ± 0.01"."""
-    for cell in tree.findall(nodes.entry):
-        for text in cell.findall(nodes.Text):
-            text.parent.replace(text, nodes.Text(text.replace(" ± ", "\u00a0±\u00a0")))
 
 
 def write_table(name: str, heads: str, rows: list[list[str]]) -> None:
