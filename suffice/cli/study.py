@@ -206,7 +206,7 @@ def _cells(line: Line, found: Status) -> tuple[object, ...]:
         line.running,
         line.failed,
         f"{line.images_done:,}/{line.images:,}",
-        "–" if line.rate is None else f"{line.rate:,.3g}" if line.rate < 1000 else f"{line.rate:,.0f}",
+        "–" if line.rate is None else _number(line.rate, 3),
         "–" if left is None else clock_time(left) if left else "",
     )
 
@@ -258,4 +258,14 @@ def _words(found: Estimate, devices: int) -> list[str]:
 
 
 def _more_or_less(seconds: float, uncertainty: float | None) -> str:
-    return f"{seconds:,.3g}" + ("" if uncertainty is None else f" ± {uncertainty:,.1g}")
+    return _number(seconds, 3) + ("" if uncertainty is None else f" ± {_number(uncertainty, 2)}")
+
+
+def _number(value: float, digits: int) -> str:
+    """A number with so many digits, more where it is large.
+
+    Example:
+        >>> _number(0.12345, 3), _number(20.2, 2), _number(12345.6, 3)
+        ('0.123', '20', '12,346')
+    """
+    return f"{value:,.0f}" if value >= 10 ** (digits - 1) else f"{value:.{digits}g}"
