@@ -9,6 +9,7 @@
 * :func:`family_matrix`, :class:`FamilyMatrix`: whether families test alike.
 * :func:`activations`, :class:`Activations`: whether a few channels decide.
 * :func:`average_models`, :func:`suggest_members`, :class:`Ensemble`: does one know what another does not?
+* :func:`find_shortcuts`, :class:`ClassEvidence`: classes that are decided without their object.
 * :func:`paired_ratio`, :class:`PairedRatio`: how many times more of something one model has than another.
 """
 
@@ -21,10 +22,12 @@ from suffice.compare.landscapes import Landscape, landscape
 from suffice.compare.paired import PairedRatio, paired_ratio
 from suffice.compare.pairwise import Difference, compare_pairs
 from suffice.compare.ranking import Ranked, rank_models
+from suffice.compare.shortcuts import ClassEvidence, Place, find_shortcuts, masks_on_grid, objects_on_grid
 from suffice.compare.trainings import TrainingDifference, compare_trainings, seeds_needed
 
 __all__ = [
     "Activations",
+    "ClassEvidence",
     "CrossTest",
     "Decides",
     "Difference",
@@ -33,6 +36,7 @@ __all__ = [
     "Index",
     "Landscape",
     "PairedRatio",
+    "Place",
     "Ranked",
     "TrainingDifference",
     "activations",
@@ -42,8 +46,11 @@ __all__ = [
     "cross_test",
     "explained_by",
     "family_matrix",
+    "find_shortcuts",
     "how_it_decides",
     "landscape",
+    "masks_on_grid",
+    "objects_on_grid",
     "paired_ratio",
     "rank_models",
     "seeds_needed",

@@ -1,0 +1,193 @@
+"""Right for the wrong reasons: images that a model decides without the object, and places that recur across a class.
+
+An explanation that lies wholly outside the object is enough for the model to decide: the water behind the duck, the
+mark in the corner. Now and then that happens to any model. A class is suspected where the same cell, outside of the
+object, is part of such explanations in many of its images, and in clearly fewer of other classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from scipy import stats
+from torch import Tensor
+
+from suffice.compare.pairwise import Level, Numbers, holm
+from suffice.errors import OptionError
+from suffice.evidence import Evidence, EvidenceSet
+from suffice.options import Share, check_options
+
+
+@dataclass(frozen=True)
+class Place:
+    """A cell that recurs outside of the objects of a class.
+
+    Attributes:
+        cell: Its number in the grid.
+        share: Of the class's images in which an explanation without the object has it.
+        elsewhere: The same share of all other images.
+        p: Of Fisher's exact test, one-sided, corrected for all classes and cells.
+    """
+
+    cell: int
+    share: float
+    elsewhere: float
+    p: float
+
+
+@dataclass(frozen=True)
+class ClassEvidence:
+    """Where the evidence of a class lies.
+
+    Attributes:
+        label: The class.
+        images: Images of it with evidence and a known object.
+        without: How many of them have an explanation wholly outside of the object.
+        low: Lower end of the interval of that share (Clopper and Pearson).
+        high: Upper end.
+        on_object: Mean share of the cells of explanations that lie on the object.
+        places: Cells that recur outside, the most frequent first; none where the class is not suspected.
+        examples: Names of images that are decided without their object.
+    """
+
+    label: str
+    images: int
+    without: int
+    low: float
+    high: float
+    on_object: float
+    places: tuple[Place, ...]
+    examples: tuple[str, ...]
+
+    @property
+    def share(self) -> float:
+        """Share of the images that are decided without the object."""
+        return self.without / self.images
+
+    @property
+    def suspected(self) -> bool:
+        """Whether some place recurs."""
+        return bool(self.places)
+
+
+def objects_on_grid(boxes: Sequence[Tensor], size: tuple[int, int], side: int) -> Numbers:
+    """How much of each cell objects cover, [N, cells] from 0 to 1; NaN for images whose objects are not known.
+
+    Args:
+        boxes: Objects of each image, [n, 4] as (x0, y0, x1, y1) in pixels of the model's input.
+        size: Height and width of the input.
+        side: Cells a side.
+
+    Example:
+        >>> objects_on_grid([torch.tensor([[0.0, 0.0, 12.0, 8.0]])], (16, 16), 2)
+        array([[1. , 0.5, 0. , 0. ]])
+    """
+    height, width = size
+    covered = np.full((len(boxes), side * side), np.nan)
+    for image, objects in enumerate(boxes):
+        if not len(objects):
+            continue
+        mask = torch.zeros(1, 1, height, width)
+        for x0, y0, x1, y1 in objects.round().long().tolist():
+            mask[..., max(y0, 0) : y1, max(x0, 0) : x1] = 1
+        covered[image] = masks_on_grid(mask[0], side)[0]
+    return covered
+
+
+def masks_on_grid(masks: Tensor, side: int) -> Numbers:
+    """How much of each cell objects cover, [N, cells], from masks of pixels [N, H, W], 1 on the object."""
+    return torch.nn.functional.adaptive_avg_pool2d(masks[:, None].double(), side).flatten(1).numpy()
+
+
+def find_shortcuts(
+    evidence: EvidenceSet | Sequence[Evidence],
+    covered: Numbers,
+    classes: Sequence[Any] | None = None,
+    *,
+    touch: Share = 0.05,
+    least: Share = 0.25,
+    alpha: Share = 0.05,
+    level: Level = 0.95,
+) -> list[ClassEvidence]:
+    """Say for each class how often it is decided without its object, and which places recur.
+
+    Args:
+        evidence: What was found in each image.
+        covered: How much of each cell the object covers, [N, cells]; see :func:`objects_on_grid`.
+        classes: Of each image; default: the class that the evidence is about.
+        touch: A cell of which less than this is covered lies outside of the object.
+        least: Places must recur in at least this share of a class's images.
+        alpha: Below it a corrected p-value is significant.
+        level: Of the intervals.
+
+    Returns:
+        One for each class, those suspected first, then by the share of images decided without the object.
+
+    Example:
+        >>> from suffice import find_evidence
+        >>> from suffice.testing import AnyOf
+        >>> oracle = AnyOf([(4,), (8,)], grid=3)  # the object is in the middle, and there is a mark in the corner
+        >>> found = find_evidence(oracle.classifier(24), oracle.image(24), targets=1, grid=3, baseline="black")
+        >>> covered = objects_on_grid([torch.tensor([[8.0, 8.0, 16.0, 16.0]])], (24, 24), 3)
+        >>> (one,) = find_shortcuts(found, covered)
+        >>> one.share, one.on_object
+        (1.0, 0.5)
+    """
+    check_options({"touch": touch, "least": least, "alpha": alpha, "level": level}, find_shortcuts)
+    given = list(evidence)
+    if covered.ndim != 2 or len(covered) != len(given):
+        raise OptionError(f"Expected how much of each cell is covered, [{len(given)}, cells]; got {covered.shape}.")
+    labels = [str(one) for one in (classes if classes is not None else [e.label for e in given])]
+    if len(labels) != len(given):
+        raise OptionError(f"{len(labels)} classes were given for {len(given)} images; give one for each.")
+    judged = [i for i, e in enumerate(given) if any(len(m) for m in e.mses) and np.isfinite(covered[i]).all()]
+    outside = covered < touch
+    free = [[m for m in given[i].mses if len(m) and outside[i, list(m.cells)].all()] for i in judged]
+    # In which images a cell is part of an explanation without the object, [judged, cells].
+    there = np.zeros((len(judged), covered.shape[1]), dtype=bool)
+    for row, mses in enumerate(free):
+        for mse in mses:
+            there[row, list(mse.cells)] = True
+    names = list(dict.fromkeys(labels[i] for i in judged))
+    of_class = {name: np.array([labels[i] == name for i in judged]) for name in names}
+    places = _recurring(there, of_class, least, alpha)
+    found = []
+    for name in names:
+        rows = np.flatnonzero(of_class[name])
+        without = [row for row in rows if free[row]]
+        interval = stats.binomtest(len(without), len(rows)).proportion_ci(level)
+        share = np.mean([_on_object(given[judged[row]], outside[judged[row]]) for row in rows])
+        examples = tuple(given[judged[row]].name for row in without)
+        ends = float(interval.low), float(interval.high)
+        found.append(ClassEvidence(name, len(rows), len(without), *ends, float(share), places[name], examples))
+    return sorted(found, key=lambda one: (not one.suspected, -one.share))
+
+
+def _on_object(evidence: Evidence, outside: np.ndarray) -> float:
+    """Share of the cells of an image's explanations that lie on the object."""
+    cells = [cell for mse in evidence.mses for cell in mse.cells]
+    return float(1 - outside[cells].mean())
+
+
+def _recurring(
+    there: np.ndarray, of_class: dict[str, np.ndarray], least: float, alpha: float
+) -> dict[str, tuple[Place, ...]]:
+    """The cells that recur in a class more than in the others."""
+    tried = []
+    for name, rows in of_class.items():
+        mine, others = there[rows], there[~rows]
+        for cell in np.flatnonzero(mine.any(axis=0)).tolist():
+            here, elsewhere = int(mine[:, cell].sum()), int(others[:, cell].sum())
+            table = [[here, len(mine) - here], [elsewhere, len(others) - elsewhere]]
+            p = float(stats.fisher_exact(table, "greater")[1])
+            tried.append((name, Place(cell, here / len(mine), elsewhere / max(len(others), 1), p)))
+    adjusted = holm([place.p for _, place in tried])
+    kept: dict[str, list[Place]] = {name: [] for name in of_class}
+    for (name, place), p in zip(tried, adjusted, strict=True):
+        if p < alpha and place.share >= least:
+            kept[name].append(replace(place, p=p))
+    return {name: tuple(sorted(found, key=lambda place: (-place.share, place.p))) for name, found in kept.items()}

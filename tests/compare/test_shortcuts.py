@@ -1,0 +1,92 @@
+"""Shortcuts that are planted are found, and honest models are not suspected."""
+
+import numpy as np
+import pytest
+import torch
+
+from suffice import find_evidence, open_images
+from suffice.compare.shortcuts import find_shortcuts, masks_on_grid, objects_on_grid
+from suffice.errors import OptionError
+from suffice.testing import AnyOf
+
+SIZE, SIDE = 24, 3
+MIDDLE = torch.tensor([[8.0, 8.0, 16.0, 16.0]])
+
+
+def evidence(sets, count, name):
+    oracle = AnyOf(sets, grid=SIDE)
+    images = open_images(oracle.image(SIZE).repeat(count, 1, 1, 1))
+    found = find_evidence(oracle.classifier(SIZE), images, targets=1, grid=SIDE, baseline="black")
+    return list(found), [name] * count
+
+
+def world(shortcut):
+    """Ducks and cats in the middle; ducks are decided by the corner as well, or not."""
+    ducks, duck_labels = evidence([(4,), (8,)] if shortcut else [(4,)], 12, "duck")
+    cats, cat_labels = evidence([(4,)], 12, "cat")
+    odd, odd_labels = evidence([(4,), (0,)], 1, "cat")  # one cat is decided by something else, now and then
+    covered = objects_on_grid([MIDDLE] * 25, (SIZE, SIZE), SIDE)
+    return [*ducks, *cats, *odd], covered, [*duck_labels, *cat_labels, *odd_labels]
+
+
+def test_a_planted_shortcut_is_found_with_class_and_place():
+    ducks, cats = find_shortcuts(*world(shortcut=True))
+    assert (ducks.label, ducks.suspected, ducks.share) == ("duck", True, 1.0)
+    assert [place.cell for place in ducks.places] == [8]
+    assert ducks.places[0].share == 1
+    assert ducks.places[0].p < 1e-4
+    assert ducks.on_object == pytest.approx(0.5)
+    assert len(ducks.examples) == 12
+    assert (cats.label, cats.suspected, cats.without) == ("cat", False, 1)
+    assert cats.low < 1 / 13 < cats.high
+
+
+def test_the_honest_twin_is_not_suspected():
+    found = find_shortcuts(*world(shortcut=False))
+    assert not any(one.suspected for one in found)
+    assert [(one.label, one.without) for one in found] == [("cat", 1), ("duck", 0)]
+
+
+def test_chance_is_not_suspected():
+    random = np.random.default_rng(0)
+    singles = {cell: evidence([(cell,)], 1, "x")[0][0] for cell in range(9)}
+    wrong = 0
+    for _ in range(100):
+        given = [singles[int(cell)] for cell in random.integers(0, 9, 40)]
+        covered = np.zeros((40, 9))
+        covered[:, 4] = 1
+        found = find_shortcuts(given, covered, random.integers(0, 4, 40).tolist(), least=0.0)
+        wrong += any(one.suspected for one in found)
+    assert wrong <= 10
+
+
+def test_objects_cover_cells():
+    covered = objects_on_grid([MIDDLE, torch.zeros(0, 4), torch.tensor([[-5.0, -5, 4, 30]])], (SIZE, SIZE), SIDE)
+    assert covered[0] == pytest.approx([0, 0, 0, 0, 1, 0, 0, 0, 0])
+    assert np.isnan(covered[1]).all()
+    assert covered[2] == pytest.approx([0.5, 0, 0] * 3)
+    mask = torch.zeros(1, SIZE, SIZE)
+    mask[0, 8:16, 8:16] = 1
+    assert masks_on_grid(mask, SIDE) == pytest.approx(covered[:1])
+
+
+def test_images_without_known_objects_are_not_judged():
+    given, covered, labels = world(shortcut=True)
+    covered[:3] = np.nan
+    assert find_shortcuts(given, covered, labels)[0].images == 9
+
+
+def test_a_cell_that_the_object_hardly_touches_lies_outside():
+    given, labels = evidence([(8,)], 3, "duck")
+    covered = np.zeros((3, 9))
+    covered[:, 4], covered[:, 8] = 1, 0.04
+    assert find_shortcuts(given, covered, labels)[0].without == 3
+    assert find_shortcuts(given, covered, labels, touch=0.01)[0].without == 0
+
+
+def test_what_does_not_fit_is_said():
+    given, covered, labels = world(shortcut=True)
+    with pytest.raises(OptionError, match=r"\[25, cells\]"):
+        find_shortcuts(given, covered[:3], labels)
+    with pytest.raises(OptionError, match="2 classes were given for 25 images"):
+        find_shortcuts(given, covered, labels[:2])
