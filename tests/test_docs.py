@@ -61,8 +61,8 @@ def test_every_method_is_held_against_an_original():
 
 def texts() -> list[Path]:
     """Everything that is written by hand and read by others, but for this file."""
-    folders = ("suffice", "docs", "benchmarks", "tests")
-    found = [path for folder in folders for kind in ("*.py", "*.md") for path in (ROOT / folder).rglob(kind)]
+    folders, kinds = ("suffice", "docs", "benchmarks", "studies", "tests"), ("*.py", "*.md", "*.toml")
+    found = [path for folder in folders for kind in kinds for path in (ROOT / folder).rglob(kind)]
     found += [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")]
     return [path for path in found if path != Path(__file__) and not {"_build", "_generated"} & set(path.parts)]
 
@@ -96,7 +96,7 @@ def test_advice_has_the_numbers_of_the_tables():
 def test_fp16_is_what_examples_advise():
     """Commands beside a table are those that made it; all others are advice."""
     measured = {"findings.md", "performance.md"}
-    pages = [path for path in texts() if path.parts[-2] != "benchmarks" and path.name not in measured]
+    pages = [path for path in texts() if path.parts[-2] not in ("benchmarks", "studies") and path.name not in measured]
     assert not [path for path in pages if "--precision bf16" in path.read_text("utf-8")]
 
 

@@ -34,7 +34,7 @@ DRY_RUN_COLUMNS = ("measurement", "model", "shards", "images", "done", "forwards
         "suffice study run study.toml --out runs/first",
         "suffice study run runs/first  # goes on",
         "suffice study run study.toml --dry-run --devices 8",
-        "suffice study run study.toml --only evidence --precision bf16 --compile --batch 1024",
+        "suffice study run study.toml --only evidence --precision fp16 --compile --batch 1024",
         "suffice study run study.toml --engine ray  # all GPUs of this machine",
     )
 )

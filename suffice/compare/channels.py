@@ -1,7 +1,7 @@
 """Do a few channels decide? The strongest activation of each channel in the last block, over many images.
 
 With batch normalization a few channels have much larger activations than the rest, and dominate the prediction; with
-layer normalization they are more even (Jiang, Khorram, Fuxin, CVPR 2024, Figure 5).
+layer normalization they are more even (Jiang, Khorram, Li, CVPR 2024, Figure 5).
 """
 
 from __future__ import annotations

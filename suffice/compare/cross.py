@@ -1,7 +1,7 @@
 """Cross-testing: is what one model finds important enough for another?
 
 Maps of every model are scored on every model, by insertion and deletion: a model whose maps raise another's confidence
-early looks at what the other looks at (Jiang, Khorram, Fuxin, CVPR 2024, section 3.4).
+early looks at what the other looks at (Jiang, Khorram, Li, CVPR 2024, section 3.4).
 """
 
 from __future__ import annotations
