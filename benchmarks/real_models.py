@@ -21,7 +21,7 @@ def photographs() -> suffice.Images:
     return suffice.open_images(folder / "index.csv", root=folder / "images")
 
 
-def resnet50_v1(device: str) -> suffice.Classifier:
+def resnet50_v1(device: str = "cpu") -> suffice.Classifier:
     """The original ResNet-50, in which the first convolution of a stage has the stride."""
     module = timm.create_model("resnet50")
     for stage in (module.layer2, module.layer3, module.layer4):
