@@ -1,0 +1,126 @@
+"""What a study costs beside what it measures: time and memory of N and 10 N images, and the same by functions alone.
+
+python benchmarks/study_scale.py --model zoo/resnet --images scenes:test --count 100
+python benchmarks/study_scale.py --model timm/resnet50 --random-weights --images PHOTOS --count 1000 --only overhead
+    --device cuda --precision bf16 --batch 1024 --grid 7 --steps 224
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import torch
+
+from suffice import Runner, Study, attribute, find_evidence, load, measure, open_images
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", default="zoo/resnet")
+    parser.add_argument("--random-weights", action="store_true")
+    parser.add_argument("--images", default="scenes:test")
+    parser.add_argument("--count", type=int, default=100, help="N")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--precision", default="fp32")
+    parser.add_argument("--batch", type=int, default=None)
+    parser.add_argument("--grid", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=8)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", choices=("growth", "overhead"), default=None)
+    parser.add_argument("--run-here", type=int, default=None, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.run_here is not None:
+        print(json.dumps(cost_here(options, options.run_here)))
+        return
+    if options.only != "overhead":
+        print(json.dumps({"growth": growth(options)}), flush=True)
+    if options.only != "growth":
+        print(json.dumps({"overhead": overhead(options)}), flush=True)
+
+
+def growth(options: argparse.Namespace) -> dict[str, Any]:
+    """Time and peak memory of N and 10 N images, each in a process of its own."""
+    few, many = (in_process(count) for count in (options.count, 10 * options.count))
+    ratios = {name: round(many[name] / few[name], 3) for name in ("seconds", "CPU seconds", "peak RSS in MB")}
+    return {"N": few, "10 N": many, "ratio": ratios}
+
+
+def in_process(count: int) -> dict[str, float]:
+    again = [sys.executable, *sys.argv, "--run-here", str(count)]
+    done = subprocess.run(again, check=True, stdout=subprocess.PIPE, text=True)
+    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def cost_here(options: argparse.Namespace, count: int) -> dict[str, float]:
+    by_study(options, min(16, count))  # what is imported and compiled but once
+    seconds, busy = time.perf_counter(), time.process_time()
+    by_study(options, count)
+    return {
+        "images": count,
+        "seconds": round(time.perf_counter() - seconds, 2),
+        "CPU seconds": round(time.process_time() - busy, 2),
+        "peak RSS in MB": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
+    }
+
+
+def overhead(options: argparse.Namespace) -> dict[str, Any]:
+    """The study over the functions that it calls, one after the other, several times; 1.03 is 3 % more."""
+    for way in (by_functions, by_study):
+        way(options, min(16, options.count))
+    rounds = []
+    for _ in range(options.rounds):
+        taken = []
+        for way in (by_functions, by_study):
+            seconds, busy = time.perf_counter(), time.process_time()
+            way(options, options.count)
+            if options.device.startswith("cuda"):
+                torch.cuda.synchronize()
+            taken.append((time.perf_counter() - seconds, time.process_time() - busy))
+        (direct, direct_busy), (study, study_busy) = taken
+        rounds.append(
+            {"functions": direct, "study": study, "ratio": study / direct, "CPU ratio": study_busy / direct_busy}
+        )
+        print(json.dumps({name: round(value, 3) for name, value in rounds[-1].items()}), flush=True)
+    return {name: round(median(one[name] for one in rounds), 3) for name in rounds[0]} | {"images": options.count}
+
+
+def by_functions(options: argparse.Namespace, count: int) -> None:
+    """Load, measure and write, without a study."""
+    net = load(options.model, pretrained=not options.random_weights, device=options.device)
+    runner = Runner(net, batch_size=options.batch or "auto", precision=options.precision)
+    images = open_images(options.images)[:count]
+    with tempfile.TemporaryDirectory() as folder:
+        find_evidence(net, images, grid=options.grid, runner=runner).save(Path(folder) / "evidence", regions=False)
+        maps = attribute(net, images, "grad-cam", runner=runner)
+        maps.save(Path(folder) / "maps")
+        scores = measure(net, images, maps, ["insertion", "deletion"], steps=options.steps, runner=runner)
+        scores.save(Path(folder) / "scores")
+
+
+def by_study(options: argparse.Namespace, count: int) -> None:
+    """The same as a study."""
+    model = {"name": options.model, "pretrained": not options.random_weights}
+    names = {"maps": "maps", "metrics": ["insertion", "deletion"], "steps": options.steps}
+    chosen = {
+        "evidence": {"kind": "evidence", "grid": options.grid},
+        "maps": {"kind": "attribution", "method": "grad-cam"},
+        "scores": {"kind": "metrics", **names},
+    }
+    how = {"precision": options.precision, "batch": options.batch or "auto"}
+    study = Study("scale", {"source": options.images, "take": count}, [model], chosen, how)
+    with tempfile.TemporaryDirectory() as folder:
+        study.run(folder, device=options.device)
+
+
+if __name__ == "__main__":
+    main()
