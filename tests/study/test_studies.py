@@ -48,6 +48,15 @@ def test_studies_can_be_read(file):
             assert list_models(model.name) == [model.name]
 
 
+@pytest.mark.parametrize("page", sorted((FOLDER.parent / "docs/tables").glob("*.md")), ids=lambda page: page.stem)
+def test_every_table_of_the_docs_names_its_study(page):
+    text = page.read_text(encoding="utf-8")
+    named = re.search(r"suffice study run studies/([\w-]+)\.toml.*\n\nTable `([\w-]+)`", text)
+    named = named or re.search(r"Study `([\w-]+)`, table `([\w-]+)`", text)
+    asked, _ = read_file(FOLDER / f"{named[1]}.toml")
+    assert {asked.measurements[one].kind for one in asked.named(named[2])} == {"metrics"}
+
+
 @pytest.mark.parametrize("name", sorted(PAPERS))
 def test_studies_of_papers_say_what_they_need_and_take(name):
     head = (FOLDER / f"{name}.toml").read_text(encoding="utf-8").partition("\nname")[0]
