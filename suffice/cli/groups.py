@@ -30,12 +30,15 @@ _MODEL, _IMAGES = "Model", "Images"  # headings of help
 
 def flat(command: Command) -> Command:
     """A command whose groups of options are options of its own."""
-    hints = get_type_hints(command, include_extras=True)
-    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+    # Not get_type_hints, which under Python 3.10 puts an Optional around the options whose default is None.
+    declared = inspect.signature(command, eval_str=True).parameters
+    groups: dict[str, Any] = {
+        name: given.annotation for name, given in declared.items() if is_dataclass(given.annotation)
+    }
     parameters: list[inspect.Parameter] = []
-    for name, given in inspect.signature(command).parameters.items():
+    for name, given in declared.items():
         if name not in groups:
-            parameters.append(given.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY))
+            parameters.append(given.replace(kind=inspect.Parameter.KEYWORD_ONLY))
             continue
         own = get_type_hints(groups[name], include_extras=True)
         parameters += [
