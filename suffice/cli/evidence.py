@@ -111,9 +111,7 @@ def evidence(
     subexplanations: Annotated[
         bool, typer.Option("--subexplanations", help="Also write a table with one row for each of these regions.")
     ] = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Remove the study that is in the folder first.")
-    ] = False,
+    overwrite: opt.Overwrite = False,
     as_json: opt.AsJson = False,
 ) -> None:
     """Find the smallest regions that are enough for the model to decide, and what lies below them.

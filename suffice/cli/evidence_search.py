@@ -118,5 +118,4 @@ class KeptSearch:
 
     @property
     def _where(self) -> tuple[Any, ...]:
-        study = self.taken.study
-        return study.plan, study.store, "evidence", self.model
+        return self.taken.plan, self.taken.store, "evidence", self.model

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -41,9 +42,15 @@ def explain(
         bool,
         typer.Option("--score", help="Measure insertion and deletion, for the table, scores.parquet and the figures."),
     ] = False,
-    out: Annotated[Path, typer.Option(callback=opt.writable, help="Folder for figures and maps.")] = Path(
-        "explanations"
-    ),
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            callback=opt.writable,
+            help="Folder for figures, and for maps as a study; one that is there is taken up. Without it, figures and "
+            "maps are written to explanations.",
+        ),
+    ] = None,
+    overwrite: opt.Overwrite = False,
     format: opt.PictureFormat = "svg",
     seed: opt.Seed = 0,
     batch: opt.Batch = None,
@@ -53,22 +60,49 @@ def explain(
     """Draw where each method says that the model finds its reasons, one figure an image, and keep the raw maps.
 
     A figure has the image with its best predictions, and one overlay a method; with several targets, one row a class.
-    Raw maps are written as safetensors, one file for each method and target. Methods that do not fit the model are left
-    out and named.
+    Raw maps are written as safetensors. Methods that do not fit the model are left out and named. With --out, all is
+    kept as a study, and the same command goes on where it ended.
     """
+    from suffice.draw.files import check_format
     from suffice.perturb import Runner
     from suffice.report import explain_images
+    from suffice.report.explain_images import fitting
+    from suffice.report.explain_study import check_targets, explaining, explanations_of
+    from suffice.study import Study
+    from suffice.study.taking_up import take_up
 
+    check_format(format)
     opened = images.open()
     chosen, options = opt.chosen_methods(method, option)
     net = model.load()
     opt.note_precision(precision, [one for one in chosen if one.incompatibility(net) is None])
-    with output.asking("Explaining"):
-        found = explain_images(
-            net, opened, chosen, target or (), options=options, score=score, top=top, out=out, format=format, seed=seed,
-            runner=Runner(net, batch_size=batch or "auto", precision=precision),
-            on_error=images.on_error_of(opened),
-        )  # fmt: skip
+    targets = target or []
+    if out is None:
+        out = Path("explanations")
+        opt.writable(out)
+        with output.asking("Explaining"):
+            found = explain_images(
+                net, opened, chosen, targets, options=options, score=score, top=top, out=out, format=format, seed=seed,
+                runner=Runner(net, batch_size=batch or "auto", precision=precision),
+                on_error=images.on_error_of(opened),
+            )  # fmt: skip
+    else:
+        images.check(opened)
+        check_targets(net, opened, targets)
+        fits, left_out = fitting(chosen, net)
+        measure = explaining(fits, targets, options, score, top)
+        run = {"precision": precision, "batch": batch or "auto", "seed": seed}
+        study = Study("explain", images.choice(), model.choice(), measure, run)
+        with output.asking("Explaining"):
+            taken = take_up(study, out, device=model.device, overwrite=overwrite)
+        if taken.stopped:
+            output.note(f"What is finished is in {out}; the same command goes on.")
+            raise KeyboardInterrupt
+        if taken.earlier:
+            output.note(f"{taken.earlier} of {len(opened)} were there already.")
+        kept = explanations_of(taken.plan, taken.store, net, opened, model.model, fits, targets, options)
+        kept.write_scores(out)
+        found = replace(kept, left_out=left_out).draw(out / "figures", top, format)
     if as_json:
         skipped = [vars(skip) for skip in found.skipped]
         made = {"methods": found.methods, "left_out": found.left_out, "figures": list(map(str, found.figures))}

@@ -18,6 +18,7 @@ PHRASES = {
     ", or preprocess= with the callable that the model was trained with": "",
     ", such as weights.transforms() of torchvision": "",
     "suffice.list_methods() lists": "suffice methods lists",
+    "No model of the study is measured by maps; see its key 'models'.": "No --method fits; suffice methods lists more.",
     "Take another folder.": "Take another folder, or begin anew: --overwrite.",
 }
 NAMES = {"batch_size": "batch", "targets": "target", "methods": "method"}  # other names of options

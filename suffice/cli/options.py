@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import re
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -40,6 +41,7 @@ ModelPrecision = Annotated[
 ]
 Compile = Annotated[bool, typer.Option("--compile", help="Compile the model with torch.compile.")]
 PictureFormat = Annotated[Format, typer.Option("--format", help="Of pictures; png, pdf: needs vl-convert-python.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Remove the study that is in the folder first.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -77,9 +79,18 @@ def chosen_methods(named: str, option: list[str] | None) -> tuple[list[Method], 
 
 def note_left_out(methods: list[Method], net: Classifier) -> None:
     """Say which methods do not fit a model."""
-    incompatible = [one.name for one in methods if one.incompatibility(net) is not None]
-    if incompatible:
-        output.note(f"Left out, as they do not fit {net.name}: {', '.join(incompatible)}.")
+    note_misfits(net.name, [one.name for one in methods if one.incompatibility(net) is not None])
+
+
+def note_misfits(model: str, names: list[str]) -> None:
+    """Say that these do not fit a model, if there are any."""
+    if names:
+        output.note(f"Left out, as they do not fit {model}: {', '.join(names)}.")
+
+
+def label_of(text: str) -> str:
+    """A text as a part of the name of a measurement, which has letters, digits and ``.+-_`` only."""
+    return re.sub(r"[^\w.+-]+", "-", text).strip("-")
 
 
 def note_precision(precision: Precision, methods: list[Method]) -> None:

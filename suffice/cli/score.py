@@ -10,9 +10,11 @@ import typer
 from suffice.cli import options as opt
 from suffice.cli import output
 from suffice.cli.groups import ImagesWithObjects, SeveralModels, flat
+from suffice.errors import StudyError
 
 if TYPE_CHECKING:
     from suffice.metrics import ScoreTable
+    from suffice.study.taking_up import Taken
 
 EXAMPLES = output.examples(
     "suffice score photos/ --model timm/deit_small_patch16_224 --method grad-cam,vit-cx,tis --out scores",
@@ -45,8 +47,12 @@ def score(
     count: opt.FirstImages = None,
     out: Annotated[
         Path | None,
-        typer.Option(callback=opt.writable, help="Folder for the table as Markdown, LaTeX, CSV, JSON and Parquet."),
+        typer.Option(
+            callback=opt.writable,
+            help="Folder for the study, and the table as Markdown, LaTeX, CSV, JSON and Parquet; taken up if there.",
+        ),
     ] = None,
+    overwrite: opt.Overwrite = False,
     seed: opt.Seed = 0,
     batch: opt.Batch = None,
     precision: Annotated[opt.Precision, typer.Option(help="Of the model, for methods and metrics.")] = "fp32",
@@ -56,38 +62,59 @@ def score(
     """Explain images by several methods and measure the maps.
 
     The table has mean ± standard error, marks the best (①) and the second best (②) for each model, and says whether
-    the best is clearly better than the second. Methods that do not fit a model are left out and named. With --out the
-    table is written after every line of it; Ctrl-C ends early and keeps what is there.
+    the best is clearly better than the second. Methods that do not fit a model are left out and named. Ctrl-C ends
+    early and tells what is there. With --out, maps and scores are kept as a study, and the same command goes on.
     """
-    from suffice.metrics import score_table
+    from suffice.metrics import find_protocol, score_table
+    from suffice.metrics.score_methods import explained_class
+    from suffice.study import Study
+    from suffice.study.taking_up import take_up
 
     opened = images.open(count)
     methods, options = opt.chosen_methods(method, option)
     entries = opt.grid_entries(methods, options, grid)
     opt.note_precision(precision, methods)
-    nets = [one.load() for one in model.each]
     metrics = tuple(name.strip() for name in metric.split(","))
-    how: dict[str, Any] = {
-        "target_class": target_class, "seed": seed, "batch_size": batch or "auto", "precision": precision,
-        "compile": compile, "on_error": images.on_error_of(opened),
-        "metric_options": {} if steps is None else {"steps": steps},
-    }  # fmt: skip
-    tables: list[ScoreTable] = []
-
-    def keep(table: ScoreTable) -> None:
-        tables.append(table)
-        if out is not None:
-            table.write(out)
-
-    stopped = False
-    with output.asking("Scoring"):
-        try:
-            score_table(nets, opened, entries, metrics, protocol, on_table=keep, **how)
-        except KeyboardInterrupt:
-            stopped = True
-            if not tables:
-                raise
-    table = tables[-1]
+    metric_options = {} if steps is None else {"steps": steps}
+    stopped, left_out = False, dict[str, list[str]]()
+    if out is None:
+        nets = [one.load() for one in model.each]
+        tables: list[ScoreTable] = []
+        how: dict[str, Any] = {
+            "target_class": target_class, "seed": seed, "batch_size": batch or "auto", "precision": precision,
+            "compile": compile, "on_error": images.on_error_of(opened), "metric_options": metric_options,
+        }  # fmt: skip
+        with output.asking("Scoring"):
+            try:
+                score_table(nets, opened, entries, metrics, protocol, on_table=tables.append, **how)
+            except KeyboardInterrupt:
+                stopped = True
+                if not tables:
+                    raise
+        table = tables[-1]
+        left_out = {net.name: [m.name for m in methods if m.incompatibility(net) is not None] for net in nets}
+    else:
+        images.check(opened)
+        made = [{"name": one.found.name, "label": opt.label_of(one.name), **one.options} for one in entries]
+        explained = explained_class(opened, find_protocol(protocol), target_class)
+        measure: dict[str, dict[str, Any]] = {
+            "maps": {"kind": "attribution", "methods": made, "target_class": explained},
+            "scores": {
+                "kind": "metrics", "maps": "maps", "metrics": list(metrics), "protocol": protocol,
+                "target_class": "explained", **metric_options,
+            },
+        }  # fmt: skip
+        run = {"precision": precision, "compile": compile, "batch": batch or "auto", "seed": seed, "misfits": "skip"}
+        study = Study("score", images.choice(count), [one.choice() for one in model.each], measure, run)
+        with output.asking("Scoring"):
+            taken = take_up(study, out, device=model.device, overwrite=overwrite)
+        if taken.earlier:
+            output.note(f"{taken.earlier} of {len(opened)} were there already.")
+        table, stopped = _table(taken), taken.stopped
+        table.write(out)
+        for planned in taken.plan.models:
+            misfits = [name.partition("/")[2] for name in planned.misfits or {} if name.startswith("maps/")]
+            left_out[planned.label] = misfits
     if as_json:
         listed = [
             {
@@ -106,10 +133,22 @@ def score(
     title = f"{table.images} images, protocol {table.protocol}"
     output.print_table(title, table.headings, cells, right=range(2, len(table.headings)))
     output.note(*table.notes())
-    for net in nets:
-        opt.note_left_out(methods, net)
+    for name, misfits in left_out.items():
+        opt.note_misfits(name, misfits)
     if stopped:
         output.note("Stopped early: this is what was done.")
     if out is not None:
-        output.note(f"Written to {out}: scores.md, scores.tex, scores.csv, scores.json and scores.parquet")
+        output.note(f"Written to {out}: a study, scores.md, scores.tex, scores.csv, scores.json and scores.parquet")
     output.finish(table.skipped, stopped)
+
+
+def _table(taken: Taken) -> ScoreTable:
+    """The lines that are finished."""
+    from suffice.study.score_tables import score_tables
+
+    try:
+        return score_tables(taken.plan, taken.store)["scores"]
+    except StudyError:
+        if taken.stopped:  # before there was one
+            raise KeyboardInterrupt from None
+        raise

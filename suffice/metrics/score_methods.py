@@ -111,12 +111,7 @@ def score_table(
     given = [nets] if isinstance(nets, (Classifier, nn.Module)) else nets
     classifiers = [as_classifier(net) for net in given]
     opened, skipped = readable(open_images(images), on_error)
-    explained = target_class or chosen.target_class
-    if explained == "label" and None in opened.labels:
-        raise OptionError(
-            f"The protocol {chosen.name!r} asks about the label of each image, and {opened.labels.count(None)} of "
-            f"{len(opened)} have none. Write target_class='predicted', or open_images(…, labels=…)."
-        )
+    explained = explained_class(opened, chosen, target_class)
     entries = [_entry(method, options or {}) for method in methods]
     names = [entry.name for entry in entries]
     if len(set(names)) < len(names):
@@ -159,6 +154,20 @@ def score_table(
         if on_table is not None:
             on_table(table)
     return table
+
+
+def explained_class(
+    images: Images, protocol: Protocol, target_class: TargetClass | None = None
+) -> Literal["label", "predicted"]:
+    """Which class of images is to be explained; one that they do not say is an error."""
+    if (target_class or protocol.target_class) != "label":
+        return "predicted"
+    if None in images.labels:
+        raise OptionError(
+            f"The protocol {protocol.name!r} asks about the label of each image, and {images.labels.count(None)} of "
+            f"{len(images)} have none. Write target_class='predicted', or open_images(…, labels=…)."
+        )
+    return "label"
 
 
 def _entry(given: str | Method | Entry, options: Mapping[str, Mapping[str, Any]]) -> Entry:

@@ -24,7 +24,7 @@ from suffice.vision.stream import OnError, Skip
 
 # What a figure adds to the name of a class.
 _ROLES = {"@label": ", the label", "@1": ", likeliest", "@2": ", second", "@3": ", third"}
-_MEASURED = ("insertion", "deletion")
+MEASURED = ("insertion", "deletion")
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,7 @@ class Explanations:
 
     Attributes:
         images: Those that could be read.
-        predictions: What the model says of them.
+        predictions: What the model says of them; of a study, of the likeliest classes only, −∞ for the others.
         maps: By target as asked for (``""`` for the predicted class), then by method.
         scores: Insertion and deletion alike, where they were measured.
         skipped: Images that could not be read.
@@ -60,7 +60,7 @@ class Explanations:
     @property
     def metrics(self) -> tuple[str, ...]:
         """Names of the metrics that were measured."""
-        return _MEASURED if self.scores else ()
+        return MEASURED if self.scores else ()
 
     def rows(self) -> list[dict[str, Any]]:
         """One for each target, method and image: what was explained and, where it was measured, the scores."""
@@ -83,7 +83,7 @@ class Explanations:
             first = next(iter(by_method.values()))
             maps = {name: attribution.maps[number] for name, attribution in by_method.items()}
             notes = {
-                name: " · ".join(f"{metric} {float(scores[metric].values[number]):.2f}" for metric in _MEASURED)
+                name: " · ".join(f"{metric} {float(scores[metric].values[number]):.2f}" for metric in MEASURED)
                 for name, scores in self.scores.get(wanted, {}).items()
             }
             label = f"{first.labels[number]}{_ROLES.get(wanted, '')}"
@@ -93,6 +93,19 @@ class Explanations:
         best = [(label, score) for _, label, score in own.top(top)[0]]
         pixels = self.net.geometry(picture.decode())
         return explanation_figure(pixels, rows, title=Path(picture.name).name, model=self.net.name, top=best)
+
+    def draw(self, folder: str | Path, top: int = 3, format: Format = "svg") -> Explanations:
+        """Write the figure of each image to a folder; the same explanations with these files as ``figures``."""
+        stems = (safe_name(Path(name).stem) for name in self.images.names)
+        figures = [Path(folder) / f"{number:05d}-{stem}.{format}" for number, stem in enumerate(stems)]
+        for number, file in enumerate(figures):
+            save_picture(self.figure(number, top), file, as_json(self.about))
+        return replace(self, figures=figures)
+
+    def write_scores(self, folder: str | Path) -> None:
+        """Write the scores, where they were measured, as CSV, JSON and Parquet."""
+        if self.scores:
+            write_tables(folder, "scores", {}, self.rows(), self.rows(), self.about)
 
 
 @reports("Explaining")
@@ -142,7 +155,7 @@ def explain_images(
     """
     net = as_classifier(net)
     opened, runner = open_images(images), runner or Runner(net)
-    chosen, left_out = _fitting([find_method(method) for method in methods], net)
+    chosen, left_out = fitting([find_method(method) for method in methods], net)
     check_format(format)
     _plan(net, len(opened), chosen, max(len(targets), 1), options or {}, score)
     predictions = net.predict(opened, batch_size=runner.batch_size, on_error=on_error)
@@ -169,28 +182,32 @@ def explain_images(
                 made.save(folder / f"{method.name}{f'-{safe_name(wanted)}' if wanted else ''}.safetensors")
             if score:
                 scores[wanted][method.name] = measure(
-                    net, readable, made, _MEASURED, seed=seed, runner=runner, on_progress=report
+                    net, readable, made, MEASURED, seed=seed, runner=runner, on_progress=report
                 )
                 done += len(readable)
-    settings = {
-        "methods": {method.name: {**method.options, **(options or {}).get(method.name, {})} for method in chosen},
-        "targets": list(map(str, targets)), "score": score, "seed": seed,
-    }  # fmt: skip
-    about = provenance(net, settings, precision=runner.precision)
+    about = provenance(net, settings_of(chosen, options or {}, targets, score, seed), precision=runner.precision)
     found = Explanations(
         net, readable, predictions, maps, scores, predictions.skipped, left_out=left_out, about=about
     )  # fmt: skip
     if folder is None:
         return found
-    if score:
-        write_tables(folder, "scores", {}, found.rows(), found.rows(), about)
-    figures = [folder / f"{n:05d}-{safe_name(Path(name).stem)}.{format}" for n, name in enumerate(readable.names)]
-    for number, file in enumerate(figures):
-        save_picture(found.figure(number, top), file, as_json(about))
-    return replace(found, figures=figures)
+    found.write_scores(folder)
+    return found.draw(folder, top, format)
 
 
-def _fitting(methods: Sequence[Method], net: Classifier) -> tuple[list[Method], dict[str, str]]:
+def settings_of(
+    methods: Sequence[Method],
+    options: Mapping[str, Mapping[str, Any]],
+    targets: Sequence[str | int],
+    score: bool,
+    seed: int,
+) -> dict[str, Any]:
+    """Every choice behind explanations."""
+    of_methods = {method.name: {**method.options, **options.get(method.name, {})} for method in methods}
+    return {"methods": of_methods, "targets": list(map(str, targets)), "score": score, "seed": seed}
+
+
+def fitting(methods: Sequence[Method], net: Classifier) -> tuple[list[Method], dict[str, str]]:
     """The methods that fit a model, and why the others do not, by name."""
     reasons = {method.name: method.incompatibility(net) for method in methods}
     left_out = {name: reason for name, reason in reasons.items() if reason is not None}
@@ -214,8 +231,8 @@ def _plan(
     for method in methods:
         plan(method.name, images * classes, method.questions_of(net, options.get(method.name, {})))
     if score:
-        choices = {metric: find_protocol("default").options(metric) for metric in _MEASURED}
-        plan(", ".join(_MEASURED), images * classes * len(methods), questions_of(net, _MEASURED, choices))
+        choices = {metric: find_protocol("default").options(metric) for metric in MEASURED}
+        plan(", ".join(MEASURED), images * classes * len(methods), questions_of(net, MEASURED, choices))
 
 
 def _classes(wanted: str | int, images: Images, predictions: Predictions) -> Targets:

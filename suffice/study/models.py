@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from suffice.errors import StudyError
 from suffice.study.asked import Asked, ModelChoice
 from suffice.study.paths import placed
@@ -44,12 +46,12 @@ class PlannedModel:
     misfits: Mapping[str, str] | None = None
 
     def load(self, base: Path, device: str | None = None) -> Classifier:
-        """The classifier."""
+        """The classifier; what is random in it is the same each time, in whichever process."""
         checkpoint = None if self.checkpoint is None else placed(self.checkpoint, base)
-        more = {} if self.family is None else {"family": self.family}
-        return load(
-            self.name, pretrained=self.pretrained, checkpoint=checkpoint, device=device, **more, **(self.options or {})
-        )
+        more = {**({} if self.family is None else {"family": self.family}), **(self.options or {})}
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            return load(self.name, pretrained=self.pretrained, checkpoint=checkpoint, device=device, **more)
 
 
 def chosen_models(asked: Asked) -> list[PlannedModel]:

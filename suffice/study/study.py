@@ -186,11 +186,11 @@ class Study:
 
         return read_table(self.plan, self._folder, measurement)
 
-    def evidence(self, model: str, measurement: str | None = None) -> EvidenceSet:
+    def evidence(self, model: str | None = None, measurement: str | None = None) -> EvidenceSet:
         """The evidence of a model so far, to be drawn and looked at one by one.
 
         Args:
-            model: Its label.
+            model: Its label; may be left out where there is just one.
             measurement: Which search; may be left out where there is just one. Graphs show what lies below MSEs where
                 it has ``regions = true``.
         """

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from suffice.errors import StudyError
-from suffice.study.plan import IMAGES, PLAN
+from suffice.study.plan import IMAGES, PLAN, Plan
 from suffice.study.reading import read_shard
 from suffice.study.shard import is_failed
 from suffice.study.store import LOG, Store
@@ -21,12 +21,14 @@ class Taken:
     """A study that was run, perhaps not to its end.
 
     Attributes:
-        study: Of the folder, to be read.
+        plan: What was to be done.
+        store: Where what was found lies.
         earlier: Images that were finished before.
         stopped: Whether Ctrl-C ended it.
     """
 
-    study: Study
+    plan: Plan
+    store: Store
     earlier: int
     stopped: bool
 
@@ -53,12 +55,12 @@ def take_up(study: Study, out: str | Path, *, device: str | None = None, overwri
         if not store.exists(PLAN):
             raise
         stopped = True
-    opened = Study.open(out)
-    for shard in opened.plan.shards():
+    plan = Plan.load(store)
+    for shard in plan.shards():
         if store.exists(shard.table) and is_failed(store, shard):
             why = read_shard(store, shard, ["error"])["error"][0].as_py()
             raise StudyError(f"{shard} failed: {why} What is finished is in {out}; the same command goes on.")
-    return Taken(opened, earlier, stopped)
+    return Taken(plan, store, earlier, stopped)
 
 
 def _remove(store: Store) -> None:
@@ -76,5 +78,7 @@ def _finished(study: Study, store: Store) -> int:
     if other := [name for name in before.asked.measure if name not in study.asked.measure]:
         has = f"it has {', '.join(other)}, too"
         raise StudyError(f"The study in {store} was begun in another way: {has}. Take another folder.")
+    if len(before.asked.measure) < len(study.asked.measure):
+        return 0
     labels = [model.label or model.name for model in study.asked.models]
     return min((line.images_done for line in before.status().lines if line.model in labels), default=0)

@@ -9,48 +9,33 @@ import time
 import pyarrow.parquet as pq
 import pytest
 
-from suffice.evidence import EvidenceSet
+from suffice.study import Study
 from tests.cli.command import run
 
-SEARCH = (
-    "evidence",
-    "scenes:test[:4]",
-    "--model",
-    "zoo/convnext-3-bn",
-    "--device",
-    "cpu",
-    "--grid",
-    "3",
-    "--no-figures",
-)
-# The command itself, but the search never comes to its third image, and what is finished is written at once.
+SEARCH = ("evidence", "scenes:test[:4]", "--model", "zoo/convnext-3-bn", "--device", "cpu", "--grid", "3")
+# The command itself, with blocks of two images, of which the second is never finished.
 HANGING = """
-import itertools, signal, sys, time
-import suffice.evidence.files.run, suffice.evidence.files.writer
+import signal, sys, time
+import suffice.study.kinds.evidence as kind
+import suffice.study.plan
 from suffice.cli.app import main
 
-class Hanging(suffice.evidence.files.run.EvidenceStream):
-    def __iter__(self):
-        yield from itertools.islice(super().__iter__(), 2)
+search = kind.find_evidence
+
+def hanging(net, images, *arguments, **options):
+    if images[0].name == "scenes:test[2]":
         time.sleep(600)
+    return search(net, images, *arguments, **options)
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # which shells switch off for what runs in the background
-suffice.evidence.files.writer.SECONDS = 0.0
-suffice.evidence.files.run.EvidenceStream = Hanging
+suffice.study.plan.BLOCKS["cpu"] = 2
+kind.find_evidence = hanging
 main()
 """
 
 
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    out = tmp_path_factory.mktemp("whole") / "out"
-    run(*SEARCH, "--out", out)
-    return EvidenceSet.load(out)
-
-
-def written(out):
-    """Number of images in parts."""
-    return sum(pq.read_metadata(part).num_rows for part in (out / "evidence.parts").glob("*.parquet"))
+def cells(out):
+    return [[mse.cells for mse in one.mses] for one in Study.open(out).evidence()]
 
 
 def broken_off(out, how):
@@ -59,52 +44,101 @@ def broken_off(out, how):
         [sys.executable, "-c", HANGING, *SEARCH, "--out", str(out)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
     try:
-        while written(out) < 2:
+        while not list(out.glob("tables/*/*/00000.parquet")):
             assert work.poll() is None, work.communicate()
             time.sleep(0.05)
+        time.sleep(0.2)  # for the next block to be begun
         os.kill(work.pid, how)
-        work.communicate(timeout=60)
+        _, said = work.communicate(timeout=60)
     finally:
         work.kill()
-    return work.returncode
+    return work.returncode, said.decode()
 
 
 @pytest.mark.parametrize(("how", "code"), [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 130)])
-def test_what_is_finished_survives_and_the_rest_follows(how, code, whole, tmp_path):
+def test_what_is_finished_survives_and_the_rest_follows(how, code, tmp_path):
     out = tmp_path / "out"
-    assert broken_off(out, how) == code
-    assert [entry.name for entry in out.iterdir()] == [
-        "evidence.parts" if how == signal.SIGKILL else "evidence.parquet"
-    ]
-    kept = EvidenceSet.load(out)
-    assert len(kept) == 2
-    assert kept.about["weights"] == whole.about["weights"]
+    ended, said = broken_off(out, how)
+    assert ended == code
+    assert ("Stopped; 2 of 4 images are kept." in said) == (how == signal.SIGINT)
+    assert len(Study.open(out).evidence()) == 2
+    first = out / "tables/measurement=evidence/model=zoo%2Fconvnext-3-bn/00000.parquet"
+    before = first.read_bytes()
+    assert "evidence\tzoo/convnext-3-bn\t1/2" in run("study", "status", out).stdout
 
     done = run(*SEARCH, "--out", out)
     assert "2 of 4 were there already." in done.stderr
-    again = EvidenceSet.load(out)
-    assert [e.name for e in again] == [e.name for e in whole]
-    # Ratios may differ in their last bits, as another batch sums in another order.
-    assert [[m.cells for m in e.mses] for e in again] == [[m.cells for m in e.mses] for e in whole]
-    assert [entry.name for entry in out.iterdir()] == ["evidence.parquet"]
+    assert first.read_bytes() == before
+    run(*SEARCH, "--out", tmp_path / "whole", "--no-figures")
+    assert cells(out) == cells(tmp_path / "whole")
     assert done.stdout.count("\tMSE\t") == 4  # those that were there are told, too
     assert "quantity" in done.stdout
+    assert len(list((out / "figures").glob("*/graph.svg"))) == 4
 
 
 def test_the_same_again_searches_nothing_and_another_search_is_refused(tmp_path):
     out = tmp_path / "out"
-    few = (*SEARCH[:1], "scenes:test[:2]", *SEARCH[2:], "--out", out)
+    few = (*SEARCH[:1], "scenes:test[:2]", *SEARCH[2:], "--no-figures", "--out", out)
     first = run(*few, "--json")
+    log = (out / "log.jsonl").read_bytes()
     again = run(*few, "--json", "--figures")
     assert "2 of 2 were there already." in again.stderr
-    assert again.stdout.partition('"images"')[2] == first.stdout.partition('"images"')[2]
+    assert again.stdout == first.stdout
+    assert (out / "log.jsonl").read_bytes() == log
     assert len(list((out / "figures").glob("*/graph.svg"))) == 2
-    refused = run(*few, "--threshold", "0.8", code=2).stderr
-    assert "threshold is 0.8, was 0.9" in refused
-    assert "overwrite" in refused
-    assert "weights is" in run(*few, "--random-weights", code=2).stderr
-    assert "precision is bf16, was fp32" in run(*few, "--precision", "bf16", code=2).stderr
-    assert "target is 1, was predicted" in run(*few, "--target", "1", code=2).stderr
-    assert "other image" in run("evidence", "scenes:test[:1]", *few[2:], code=2).stderr
+    for other, said in {
+        ("--threshold", "0.8"): "measure.evidence.threshold is 0.8, was 0.9",
+        ("--random-weights",): "the weights of zoo/convnext-3-bn are others",
+        ("--precision", "bf16"): "run.precision is bf16, was fp32",
+        ("--target", "1"): "measure.evidence.target is 1, was None",
+        ("--size", "112"): "zoo/convnext-3-bn: size is 112, was None",
+        ("--max-pixels", "999999"): "images.max_pixels is 999999, was None",
+        ("--no-regions",): "measure.evidence.regions is False, was True",
+    }.items():
+        refused = run(*few, *other, code=2).stderr
+        assert said in refused
+        assert "--overwrite" in refused
+        assert len(refused.strip().splitlines()) == 1
+    assert "0 added, 1 gone" in run("evidence", "scenes:test[:1]", *few[2:], code=2).stderr
+    assert (out / "log.jsonl").read_bytes() == log
+    (out / "thesis.txt").write_text("mine")
+    assert "has something else than a study: thesis.txt" in run(*few, "--overwrite", code=2).stderr
+    (out / "thesis.txt").unlink()
     run(*few, "--threshold", "0.8", "--overwrite")
-    assert EvidenceSet.load(out)[0].settings.threshold == pytest.approx(0.8)
+    assert Study.open(out).evidence()[0].settings.threshold == pytest.approx(0.8)
+    assert not (out / "figures").exists() or not list((out / "figures").glob("*/*"))
+
+
+def test_the_folder_is_a_study(tmp_path):
+    """Another model joins it; it is exported; and it goes on as a study, from anywhere."""
+    out = tmp_path / "out"
+    few = ("evidence", "scenes:test[:2]", "--device", "cpu", "--grid", "3", "--no-figures", "--out", out)
+    run(*few, "--model", "zoo/convnext-3-bn")
+    told = run(*few, "--model", "zoo/resnet", "--json")
+    assert '"zoo/resnet"' in told.stdout
+    assert "were there already" not in told.stderr
+    assert "2/2" in run("study", "status", out).stdout
+    run("study", "export", out)
+    exported = pq.read_table(out / "export/evidence.parquet")
+    assert sorted(exported["model"].to_pylist()) == ["zoo/convnext-3-bn"] * 2 + ["zoo/resnet"] * 2
+    (out / "tables/measurement=evidence/model=zoo%2Fresnet/00000.parquet").unlink()
+    run("study", "run", out, "--device", "cpu", cwd=tmp_path)
+    assert Study.open(out).table("evidence").num_rows == 4
+
+
+def test_a_folder_of_another_command_is_refused(tmp_path):
+    out = tmp_path / "out"
+    given = ("scenes:test[:1]", "--model", "zoo/resnet", "--device", "cpu", "--out", out)
+    run("score", *given, "--method", "gradient", "--metric", "sparseness")
+    said = run("evidence", *given, "--grid", "3", code=2).stderr
+    assert "it has maps/gradient, scores/gradient, too. Take another folder" in said
+
+
+def test_files_given_relative_to_the_folder_are_found_from_elsewhere(photos, tmp_path):
+    given = ("evidence", "one.png", "two.png", "--model", "zoo/resnet", "--device", "cpu", "--grid", 2, "--max-size", 1)
+    run(*given, "--out", "out", "--no-figures", cwd=photos)
+    assert Study.open(photos / "out").plan.names == ("one.png", "two.png")
+    next((photos / "out").glob("tables/*/*/00000.parquet")).unlink()
+    (tmp_path / "elsewhere").mkdir()
+    run("study", "run", photos / "out", "--device", "cpu", cwd=tmp_path / "elsewhere")
+    assert len(Study.open(photos / "out").evidence()) == 2

@@ -1,11 +1,13 @@
 """``suffice explain`` and ``suffice methods`` as a user meets them."""
 
 import json
+from pathlib import Path
 from xml.etree import ElementTree
 
+import pyarrow.parquet as pq
 import pytest
 
-from suffice import Attribution
+from suffice.study import Study
 from tests.cli.command import run
 
 MODEL = ("--model", "timm/resnet10t", "--random-weights", "--device", "cpu")
@@ -22,22 +24,85 @@ def test_figures_and_maps(photos):
         [str(photos / "two.png"), "tabby"],
     ]
     assert "2 figures, and the raw maps of gradient, rise" in done.stderr
-    figures = sorted(out.glob("*.svg"))
+    figures = sorted(out.glob("figures/*.svg"))
     assert [f.name for f in figures] == ["00000-one.svg", "00001-two.svg"]
     pictures = ElementTree.parse(figures[0]).findall(".//{http://www.w3.org/2000/svg}image")
     assert len(pictures) == 1 + 2 * 2 + 1  # the image, two methods for two classes, the color bar
-    maps = Attribution.load(out / "rise-tabby.safetensors")
+    maps = Study.open(out).maps("maps/rise-tabby", "timm/resnet10t")
     assert maps.maps.shape == (2, 176, 176)
     assert maps.settings["options"]["masks"] == 20
     assert maps.settings["options"]["output"] == "score"
     assert maps.targets.tolist() == [281, 281]
 
 
+ONE = ("--model", "zoo/resnet", "--device", "cpu", "--method", "gradient,rise", "--option", "rise.masks=4")
+
+
+def test_a_folder_and_none_have_the_same(tmp_path):
+    """With a folder it is a study; the likeliest classes, labels, scores and figures are those of a call without."""
+    given = ("explain", "scenes:test[:2]", *ONE, "--target", "@2", "--target", "@label", "--score", "--json")
+    kept = json.loads(run(*given, "--out", tmp_path / "out").stdout)
+    passing = json.loads(run(*given, cwd=tmp_path).stdout)
+    assert len(kept["images"]) == 2 * 2 * 2
+    for one, other in zip(kept["images"], passing["images"], strict=True):
+        numbers = ("confidence", "insertion", "deletion")
+        assert [one.pop(k) for k in numbers] == pytest.approx([other.pop(k) for k in numbers], abs=1e-4)
+        assert one == other
+    assert kept["settings"] == passing["settings"]
+    names = [Path(file).name for file in kept["figures"]]
+    assert names == [Path(file).name for file in passing["figures"]]
+    for name in names:
+        texts = [
+            [text.text for text in ElementTree.parse(folder / name).iter("{http://www.w3.org/2000/svg}text")]
+            for folder in (tmp_path / "out/figures", tmp_path / "explanations")
+        ]
+        assert texts[0] == texts[1]
+    assert pq.read_table(tmp_path / "out/scores.parquet").num_rows == 8
+
+
+def test_what_is_there_is_taken_up_and_more_joins(tmp_path):
+    out = tmp_path / "out"
+    given = ("explain", "scenes:test[:2]", "--device", "cpu", "--out", out, "--model", "zoo/resnet")
+    run(*given, "--method", "gradient")
+    first = (out / "tables/measurement=maps%2Fgradient/model=zoo%2Fresnet/00000.parquet").read_bytes()
+    assert "2 of 2 were there already." in run(*given, "--method", "gradient", "--format", "svg", "--top", 5).stderr
+    run(*given, "--method", "gradient,grad-cam", "--score")
+    assert (out / "tables/measurement=maps%2Fgradient/model=zoo%2Fresnet/00000.parquet").read_bytes() == first
+    assert Study.open(out).status().finished
+    assert set(Study.open(out).table("scores")["method"].to_pylist()) == {"gradient", "grad-cam"}
+    said = run(*given, "--method", "gradient", "--option", "output=score", code=2).stderr
+    assert "it has maps/grad-cam, scores/gradient, scores/grad-cam, too" in said
+    assert "--overwrite" in said
+    said = run(*given, "--method", "gradient,grad-cam", "--score", "--option", "gradient.output=score", code=2).stderr
+    assert "measure.maps/gradient.output is score, was None" in said
+    run(*given, "--method", "grad-cam", "--overwrite")
+    assert Study.open(out).table("maps")["method"].to_pylist() == ["grad-cam"] * 2
+
+
+def test_ctrl_c_keeps_what_is_finished(tmp_path, monkeypatch):
+    from suffice.study.kinds.attribution import Maps
+
+    working = Maps.measure
+
+    def stopped(self, work):
+        if self.method == "rise":
+            raise KeyboardInterrupt
+        return working(self, work)
+
+    given = ("explain", "scenes:test[:2]", *ONE, "--out", tmp_path / "out")
+    with monkeypatch.context() as patch:
+        patch.setattr(Maps, "measure", stopped)
+        assert "the same command goes on" in run(*given, code=130).stderr
+    assert Study.open(tmp_path / "out").table("maps/gradient").num_rows == 2
+    run(*given)
+    assert Study.open(tmp_path / "out").table("maps").num_rows == 4
+
+
 def test_figures_in_another_format(photos):
     out = photos / "out"
     run("explain", photos / "one.png", *MODEL, "--method", "gradient", "--format", "pdf", "--out", out)
-    assert (out / "00000-one.pdf").read_bytes().startswith(b"%PDF-")
-    assert not list(out.glob("*.svg"))
+    assert (out / "figures/00000-one.pdf").read_bytes().startswith(b"%PDF-")
+    assert not list(out.glob("figures/*.svg"))
 
 
 def test_all_is_what_fits(tmp_path):
@@ -49,7 +114,7 @@ def test_all_is_what_fits(tmp_path):
         "explain", "scenes:test[:1]", "--model", "zoo/resnet", "--device", "cpu", "--method", "all",
         "--precision", "bf16", "--out", tmp_path, *(word for text in small for word in ("--option", text)),
     )  # fmt: skip
-    made = {path.stem for path in tmp_path.glob("*.safetensors")}
+    made = set(Study.open(tmp_path).table("maps")["method"].to_pylist())
     assert {"grad-cam", "rise", "vit-cx", "igos++"} <= made
     assert not {"rollout", "cgw1", "tis"} & made  # which need a transformer
     assert "In fp32, as they propagate relevance: deep-lift, deep-shap." in done.stderr
@@ -78,10 +143,13 @@ def test_broken_images_are_skipped(photos):
         (("--method", "rise", "--option", "gradient.output=score"), "not among the methods"),
         (("--target", "tabbi"), "Did you mean 'tabby'"),
         (("--target", "@label"), "1 of 1 images have no label"),
+        (("--target", "@1001"), "Target @1001: expected @label, or @1 to @1000"),
     ],
 )
 def test_mistakes(photos, arguments, said):
     assert said in run("explain", photos / "one.png", *MODEL, *arguments, "--out", photos / "out", code=2).stderr
+    assert not (photos / "out").exists()
+    assert said in run("explain", photos / "one.png", *MODEL, *arguments, code=2, cwd=photos).stderr
 
 
 def test_methods_are_listed_with_what_they_need():

@@ -230,6 +230,16 @@ def test_models_by_pattern_and_seed(tmp_path):
     assert len({m.weights for m in done.plan.models}) == 4
 
 
+def test_random_weights_are_the_same_each_time(tmp_path):
+    model = {"name": "zoo/resnet", "pretrained": False}
+    study = Study("random", "scenes:test[:3]", model, {"said": MEASURE["said"]}, {"block": 2})
+    done = study.run(tmp_path / "run", device="cpu")
+    before = rows(done, "said")
+    (tmp_path / "run/tables/measurement=said/model=zoo%2Fresnet/00001.parquet").unlink()
+    assert rows(study.run(tmp_path / "run", device="cpu"), "said") == before
+    assert rows(study.run(tmp_path / "other", device="cpu"), "said") == before
+
+
 def test_weights_that_changed_are_refused(tmp_path, pictures):
     study = made(pictures).run(tmp_path / "run", device="cpu", only="said")
     store = Store(tmp_path / "run")
