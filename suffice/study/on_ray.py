@@ -159,7 +159,7 @@ class _Tasks:
         try:
             back, failed = self.ray.get(task)
         except self.ray.exceptions.RayTaskError as error:  # an error that concerns all of the study
-            raise error.cause from error
+            raise (error.cause or error) from error
         except self.ray.exceptions.RayError as error:  # the worker was lost too often: by what it did first, we think
             back = [shard for shard in shards if not self.store.exists(shard.table)]
             failed = min(1, len(back))

@@ -1,13 +1,12 @@
 """Studies on Ray: the same tables as in this process."""
 
-import builtins
 import os
 import signal
 import threading
 
 import pytest
 
-from suffice.errors import MissingExtra, StudyError, SufficeWarning
+from suffice.errors import StudyError, SufficeWarning
 from suffice.study import Study, on_ray
 from suffice.study.plan import Plan, Shard
 from tests.study.clusters import MEMORY, ray
@@ -89,36 +88,19 @@ def test_memory_of_a_process_is_refused(tmp_path):
         Study.open(write_study(tmp_path, [ANY], SHORT)).run("memory://ray", engine="ray")
 
 
-def test_without_ray(tmp_path, monkeypatch):
-    really = builtins.__import__
-
-    def lacking(name, *args, **kwargs):
-        if name == "ray":
-            raise ImportError("No module named 'ray'")
-        return really(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", lacking)
-    with pytest.raises(MissingExtra, match=r"pip install 'suffice\[ray\]'"):
-        Study.open(write_study(tmp_path, [ANY], SHORT)).run(tmp_path / "run", engine="ray")
-    assert not (tmp_path / "run").exists()
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"engine": "dask"}, "'local' or 'ray'"),
-        ({"gpus": 1}, "gpus=1 is for engine='ray'"),
-        ({"address": "auto"}, "address='auto' is for engine='ray'"),
-        ({"engine": "ray", "device": "cpu", "gpus": 1}, "device='cpu', but gpus=1"),
-        ({"engine": "ray", "device": "cuda:1"}, "Ray gives out devices"),
-        ({"engine": "ray", "address": "localhost:1"}, "There is no Ray cluster at localhost:1: .*refused"),
-        ({"engine": "ray", "address": "ray://localhost:x"}, "There is no Ray cluster at ray://localhost:x"),
+        ({"device": "cpu", "gpus": 1}, "device='cpu', but gpus=1"),
+        ({"device": "cuda:1"}, "Ray gives out devices"),
+        ({"address": "localhost:1"}, "There is no Ray cluster at localhost:1: .*refused"),
+        ({"address": "ray://localhost:x"}, "There is no Ray cluster at ray://localhost:x"),
     ],
 )
 def test_options_that_do_not_fit(tmp_path, monkeypatch, options, said):
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     with pytest.raises(ValueError, match=said):
-        Study.open(write_study(tmp_path, [ANY], SHORT)).run(tmp_path / "run", **options)
+        Study.open(write_study(tmp_path, [ANY], SHORT)).run(tmp_path / "run", engine="ray", **options)
     assert not (tmp_path / "run").exists()
 
 
