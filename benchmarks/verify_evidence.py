@@ -2,6 +2,9 @@
 
     python benchmarks/verify_evidence.py evidence.parquet --checkpoint vit_tiny_patch16_224.safetensors --images folder
 
+A folder of `suffice evidence --out` is read, too; of a study with several models or searches, the folder of one, such
+as `tables/measurement=evidence/model=timm%2Fvit_tiny_patch16_224`.
+
 The model is timm's own in fp32 without TF32, pictures go through timm's own transform, and cells are hidden by the few
 lines below. Asked is whether every MSE suffices; whether each of its subsets with one cell less fails; whether every
 proper subset of a certified MSE fails; and whether no MSE contains another. Ratios closer to the threshold than 1e-4
@@ -33,6 +36,7 @@ EDGE = 1e-4
 # In the original ResNet-50 the first convolution of a stage has the stride, and bytes are not divided.
 CAFFE = {"mean": (123.68 / 255, 116.779 / 255, 103.939 / 255), "std": (1 / 255,) * 3, "interpolation": "bilinear"}
 VARIANTS = {"resnet50-v1": ("resnet50", CAFFE | {"crop_pct": 224 / 256})}
+NEEDED = ("image", "target", "confidence", "stopped", "mse_cells", "mse_ratios", "mse_certified")
 NONE_POSSIBLE = ("no confidence", "not a number")
 
 
@@ -211,9 +215,25 @@ def report(photographs: list[Photograph], wrong: Counter[str], edge: Counter[str
     return "\n".join(["| | |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows.items())])
 
 
+def read(path: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """The rows of evidence in a file or folder, and what they are about."""
+    rows: list[dict[str, Any]] = []
+    said: dict[str, dict[str, Any]] = {}
+    tables = path / "tables" if (path / "tables").is_dir() else path
+    for file in sorted(tables.rglob("*.parquet")) if path.is_dir() else [path]:
+        columns = pq.read_schema(file).names
+        if "mse_cells" in columns:  # or it has no evidence
+            table = pq.ParquetFile(file).read([*NEEDED, *({"error"} & set(columns))])
+            rows += [row for row in table.to_pylist() if not row.pop("error", None)]
+            said[str(file.parent)] = json.loads(table.schema.metadata[b"suffice"])
+    if len(said) != 1:
+        raise SystemExit(f"There is evidence of {len(said)} models or searches in {path}: {', '.join(said) or 'none'}.")
+    return rows, next(iter(said.values()))
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("evidence", type=Path)
+    parser.add_argument("evidence", type=Path, help="a Parquet file, or a folder")
     parser.add_argument("--checkpoint", type=Path, required=True, help="weights as safetensors")
     parser.add_argument("--images", type=Path, required=True, help="folder with the photographs")
     parser.add_argument("--model", default=None, help="timm's name of the model; default: the one in the file")
@@ -222,11 +242,9 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
 
-    table = pq.read_table(options.evidence)
-    about = json.loads(table.schema.metadata[b"suffice"])
+    rows, about = read(options.evidence)
     settings = about["settings"]
-    needed = ["image", "target", "confidence", "stopped", "mse_cells", "mse_ratios", "mse_certified"]
-    photographs = [Photograph(row) for row in table.select(needed).to_pylist()]
+    photographs = [Photograph(row) for row in rows]
     model = Model(options.model or about["model"], options.checkpoint, options.device)
     batch = options.batch or (1024 if options.device.startswith("cuda") else 32)
     asked = 0

@@ -1,6 +1,7 @@
 """The script that asks the plain model again whether saved evidence is true."""
 
 import json
+import shutil
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +13,7 @@ from safetensors.torch import save_file
 
 import suffice
 from benchmarks import verify_evidence
+from tests.cli.command import run
 
 timm = pytest.importorskip("timm")
 
@@ -61,6 +63,26 @@ def test_what_the_search_says_is_confirmed(searched, capsys):
     assert rows["images"] == "2"
     assert rows["MSEs"] == str(sum(len(e.mses) for e in found))
     assert float(rows["largest difference of ratios"]) < 1e-4
+
+
+def test_a_folder_of_the_command_is_read(searched, capsys):
+    folder, _, found, _ = searched
+    pictures = folder / "pictures"
+    pictures.mkdir()
+    for name in ("a.png", "b.png"):
+        shutil.copy(folder / name, pictures / name)
+    (pictures / "c.png").write_bytes(b"no picture")
+    model = ("--model", "timm/test_vit", "--checkpoint", folder / "weights.safetensors", "--device", "cpu")
+    out, search = folder / "out", ("--grid", 3, "--certify", "none", "--no-figures")
+    run("evidence", pictures, *model, *search, "--out", out, code=1)
+    run("study", "export", out)
+    status, rows = verified(folder, out, capsys)
+    assert (status, rows["images"]) == (0, "2")
+    assert rows["MSEs"] == str(sum(len(e.mses) for e in found))
+    run("evidence", pictures, "--model", "zoo/resnet", "--device", "cpu", *search, "--out", out, code=1)
+    with pytest.raises(SystemExit, match="evidence of 2 models"):
+        verified(folder, out, capsys)
+    assert verified(folder, out / "tables/measurement=evidence/model=timm%2Ftest_vit", capsys)[0] == 0
 
 
 def test_pictures_are_those_of_the_search(searched):
