@@ -1,32 +1,19 @@
-"""Does batch normalization make networks disjunctive? Evidence of trained networks, several seeds each, and the test.
+"""Does batch normalization make networks disjunctive? The test, of a study of trained networks, several seeds each.
 
-Search (once for each file of weights; what is there already is skipped):
-
-    python benchmarks/finding.py search --weights weights --out evidence --images 512 --batch 4096
-    python benchmarks/finding.py search --weights tiny --validation val.npz --out evidence-tiny --images 512
-
-Compare:
-
-    python benchmarks/finding.py compare --out evidence
+WEIGHTS=$PWD/weights suffice study run studies/seeds-scenes.toml --precision fp16
+python benchmarks/finding.py runs/seeds-scenes
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import time
-from pathlib import Path
 
 import numpy as np
-import pyarrow.parquet as pq
-import torch
 from scipy import stats
 
-from suffice import Classifier, find_evidence, open_images
+from suffice import Study
 from suffice.compare import paired_ratio
-from suffice.evidence import Settings
-from suffice.perturb import Runner
-from suffice.zoo.training import load_trained, open_data
+from suffice.zoo.training.weights import read_facts
 
 COUNTS = ("distinct_80", "distinct_70", "distinct_60", "distinct_50")
 # (question, changed, reference): does the first have fewer sub-explanations than the second?
@@ -43,55 +30,24 @@ QUESTIONS = (
 )
 
 
-def search(options: argparse.Namespace) -> None:
-    """Search the same images with every network."""
-    if options.validation:
-        data = open_data(options.validation, validation=options.validation, size=options.size)
-        step = max(1, len(data.validation.labels) // options.images)
-        images = open_images(data.validation.pixels[::step][: options.images])
-    else:
-        images = open_images(f"scenes:test[:{options.images}]")
-    options.out.mkdir(parents=True, exist_ok=True)
-    started = time.perf_counter()
-    files = sorted(options.weights.glob("*.safetensors"))
-    for file in files[options.shard :: options.shards]:
-        target = options.out / f"{file.stem}.parquet"
-        if target.exists():
-            continue
-        if time.perf_counter() - started > 60 * options.max_minutes:
-            print(f"{file.stem}: not searched, the time is over", flush=True)
-            continue
-        module, facts = load_trained(file, options.device)
-        height, width = facts["size"]
-        net = Classifier(module, size=(height, width), mean=facts["mean"], std=facts["std"], name=file.stem)
-        runner = Runner(net, batch_size=options.batch, precision=options.precision)
-        settings = Settings(max_size=options.max_size)
-        begun = time.perf_counter()
-        found = find_evidence(net, images, settings=settings, runner=runner, images_at_once=options.at_once)
-        pq.write_table(found.to_arrow(), target.with_suffix(".part"))
-        target.with_suffix(".part").rename(target)
-        (options.out / f"{file.stem}.json").write_text(json.dumps({**facts, "file": file.name}))
-        print(f"{file.stem}: {time.perf_counter() - begun:.0f} s, accuracy {facts['accuracy']:.3f}", flush=True)
-
-
-def read(folder: Path) -> dict[str, dict[int, dict[str, np.ndarray]]]:
-    """Name → seed → column → one number an image, in the order of images."""
-    found: dict[str, dict[int, dict[str, np.ndarray]]] = {}
-    for file in sorted(folder.glob("*.parquet")):
-        facts = json.loads(file.with_suffix(".json").read_text())
-        table = pq.read_table(file)
-        order = np.argsort(table.column("index").to_numpy())
-        columns = {
-            name: np.array(table.column(name).to_pylist(), dtype=float)[order]
-            for name in ("mses", "mean_size", *COUNTS)
-        }
-        found.setdefault(facts["name"], {})[facts["seed"]] = {**columns, "accuracy": np.array([facts["accuracy"]])}
+def read(study: Study) -> dict[str, dict[str, dict[str, np.ndarray]]]:
+    """Name → seed → column → one number an image, in the order of images; accuracy is that of the training."""
+    table = study.table("evidence")
+    if table["error"].null_count < table.num_rows:
+        raise SystemExit("Some images have an error; see 'error' in the table of the study.")
+    found: dict[str, dict[str, dict[str, np.ndarray]]] = {}
+    for model in study.plan.models:
+        rows = [label == model.label for label in table["model"].to_pylist()]
+        own = table.filter(rows)
+        columns = {name: np.array(own[name].to_pylist(), dtype=float) for name in ("mses", "mean_size", *COUNTS)}
+        accuracy = read_facts(study.asked.base / str(model.checkpoint))["accuracy"]
+        found.setdefault(model.group, {})[str(model.seed)] = {**columns, "accuracy": np.array([accuracy])}
     return found
 
 
-def compare(options: argparse.Namespace) -> None:
+def compare(study: Study) -> None:
     """Print the table of all networks, and the tests."""
-    found = read(options.out)
+    found = read(study)
     columns = ("mses", "mean_size", *COUNTS)
     print("| network | seeds | accuracy | MSEs | size | " + " | ".join(f"≥ {c[-2:]} %" for c in COUNTS) + " |")
     print("|" + "---|" * (5 + len(COUNTS)))
@@ -129,22 +85,8 @@ def compare(options: argparse.Namespace) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("search", "compare"))
-    parser.add_argument("--weights", type=Path, default=Path("weights"))
-    parser.add_argument("--out", type=Path, default=Path("evidence"))
-    parser.add_argument("--validation", default=None, help=".npz with photographs; default: scenes")
-    parser.add_argument("--size", type=int, default=64)
-    parser.add_argument("--images", type=int, default=512)
-    parser.add_argument("--at-once", type=int, default=256)
-    parser.add_argument("--batch", type=int, default=4096)
-    parser.add_argument("--precision", default="fp32")
-    parser.add_argument("--max-size", type=int, default=18)
-    parser.add_argument("--max-minutes", type=float, default=1e9)
-    parser.add_argument("--shard", type=int, default=0)
-    parser.add_argument("--shards", type=int, default=1)
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    options = parser.parse_args()
-    {"search": search, "compare": compare}[options.what](options)
+    parser.add_argument("study", help="folder of a study that was run")
+    compare(Study.open(parser.parse_args().study))
 
 
 if __name__ == "__main__":

@@ -51,6 +51,7 @@ if _TYPE_CHECKING:
 # What an outside package declares by entry points of the same groups.
 _provide("suffice.sources", "zoo", "suffice.zoo.source:SOURCE")
 _provide("suffice.images", "scenes", "suffice.zoo.scenes:open_scenes")
+_provide("suffice.images", "npz", "suffice.zoo.training.sources:npz_images")
 
 _ROOM_OF = {
     **dict.fromkeys(("Classifier", "Images", "list_models", "load", "open_images"), "vision"),

@@ -9,7 +9,7 @@ from typing import Any
 
 from suffice.errors import ImageError, StudyError, UnreadableImage
 from suffice.study.asked import Asked
-from suffice.study.paths import placed
+from suffice.study.paths import expanded, placed
 from suffice.vision import Images, open_images
 from suffice.vision.images import Picture
 from suffice.vision.images.listing import with_boxes
@@ -45,7 +45,7 @@ def images_of_names(found: Images, names: Iterable[str]) -> Images:
 def _source(source: str, base: Path) -> str:
     """What images are opened from: a path of the study; what is none, as it is."""
     place = placed(source, base)
-    return str(place) if place.exists() or "$" in source else source
+    return str(place) if place.exists() else expanded(source)
 
 
 @dataclass(frozen=True)

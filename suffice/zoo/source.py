@@ -8,12 +8,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from suffice.errors import UnknownModel
+from suffice.errors import CheckpointError, UnknownModel
 from suffice.vision.classifier import Classifier
 from suffice.vision.models import ModelEntry, Source, assemble, split_options, unknown_model
 from suffice.zoo.architectures import ARCHITECTURES, build
 from suffice.zoo.scenes import CLASSES, SIZE
 from suffice.zoo.training.data import TrainingData
+from suffice.zoo.training.weights import read_facts
 
 WEIGHTS = Path(__file__).parent / "weights"
 
@@ -30,15 +31,26 @@ def build_classifier(name: str, *, pretrained: bool, checkpoint: str | Path | No
                 "checkpoint=; or write pretrained=False for random ones."
             )
         checkpoint = WEIGHTS / f"{name}.safetensors"
+    facts = {} if checkpoint is None else _facts(checkpoint)
+    if facts:  # other classes or images than scenes, perhaps
+        others = {"num_classes": len(facts["classes"]), "size": facts["size"][0], **others}
     described: dict[str, Any] = {
         "size": others.get("size", SIZE),
-        "mean": TrainingData.mean,
-        "std": TrainingData.std,
-        "labels": CLASSES if others.get("num_classes", len(CLASSES)) == len(CLASSES) else None,
+        "mean": facts.get("mean", TrainingData.mean),
+        "std": facts.get("std", TrainingData.std),
+        "labels": facts.get("classes", CLASSES if others.get("num_classes", len(CLASSES)) == len(CLASSES) else None),
         "name": f"zoo/{name}",
         "family": ARCHITECTURES[name].family,
     }
     return assemble(build(name, **others).eval(), checkpoint, described, own)
+
+
+def _facts(checkpoint: str | Path) -> dict[str, Any]:
+    """What ``suffice train`` wrote beside the weights; nothing for weights that come from elsewhere."""
+    try:
+        return read_facts(checkpoint)
+    except CheckpointError:
+        return {}
 
 
 def entries() -> Iterator[ModelEntry]:

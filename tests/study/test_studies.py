@@ -37,7 +37,7 @@ def test_studies_can_be_read(file):
     asked, text = read_file(file)  # which checks methods, metrics, protocols, and options of all of them
     assert asked.name == file.stem
     assert text.startswith("# ")
-    assert set(re.findall(r"\$(\w+)", text)) <= {"IMAGENET", "VARIANTS", "SUFFICE_ASSETS"}
+    assert set(re.findall(r"\$(\w+)", text)) <= {"IMAGENET", "VARIANTS", "SUFFICE_ASSETS", "WEIGHTS"}
     for model in asked.models:
         if is_own(model.name):
             module, _, name = model.name.partition(":")
