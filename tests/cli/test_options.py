@@ -16,6 +16,7 @@ from PIL import Image
 import suffice
 from suffice.cli.app import app
 from suffice.cli.messages import for_command
+from suffice.study import Study
 from tests.cli.command import run
 
 NET = ("--model", "zoo/resnet", "--device", "cpu")
@@ -91,7 +92,7 @@ def test_methods_that_do_not_fit_are_left_out_and_named(photos):
     given = ("explain", photos, *NET, "--out", photos / "out")
     done = run(*given, "--method", "grad-cam,rollout")
     assert "Left out, as they do not fit zoo/resnet: rollout." in done.stderr
-    assert {file.stem for file in (photos / "out").glob("*.safetensors")} == {"grad-cam"}
+    assert set(Study.open(photos / "out").table("maps")["method"].to_pylist()) == {"grad-cam"}
     said = run(*given, "--method", "rollout,cgw1", code=2).stderr
     assert "No method fits zoo/resnet (rollout: no attention of it can be read; cgw1:" in " ".join(said.split())
 
@@ -114,8 +115,8 @@ def test_scores_of_explain_are_printed_and_kept(photos):
 
 def test_pictures_and_graphs_say_what_they_come_from(photos):
     out = photos / "out"
-    run("explain", photos / "one.png", *NET, "--method", "gradient", "--out", out)
-    about = ElementTree.parse(out / "00000-one.svg").find("{http://www.w3.org/2000/svg}metadata")
+    run("explain", photos / "one.png", *NET, "--method", "gradient", "--out", photos / "maps")
+    about = ElementTree.parse(photos / "maps/figures/00000-one.svg").find("{http://www.w3.org/2000/svg}metadata")
     assert json.loads(about.text)["model"] == "zoo/resnet"
     given = ("evidence", photos / "one.png", *NET, "--grid", "2", "--subexplanations", "--out", out)
     weights = json.loads(run(*given, "--json").stdout)["weights"]
@@ -232,7 +233,8 @@ def texts_of(path):
 
 def test_every_option_that_is_spoken_of_anywhere_exists():
     groups = typer.main.get_command(app).commands
-    paths = [(name,) for name in groups] + [("bench", name) for name in groups["bench"].commands]
+    paths = [(name,) for name in groups]
+    paths += [(group, name) for group in ("bench", "study") for name in groups[group].commands]
     known = set().union(*(options_of(*path) for path in paths)) | {"--help", "--version"}
     package = Path(suffice.__file__).parent
     said = {

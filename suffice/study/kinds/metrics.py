@@ -109,7 +109,9 @@ class Metrics(Measurement):
             seed=work.seed, runner=work.runner, **self.options,
         )  # fmt: skip
         table = found.to_arrow().replace_schema_metadata()
-        table = table.set_column(table.schema.get_field_index("index"), "index", pa.array(index, pa.int64()))
-        targets = table["target"].to_pylist()
-        labels = [None if t is None else work.net.labels[t] if work.net.labels else str(t) for t in targets]
+        # Where no model was asked, the class is the one that was explained.
+        targets = (maps.targets if found.targets is None else found.targets).tolist()
+        for name, values in (("index", index), ("target", targets)):
+            table = table.set_column(table.schema.get_field_index(name), name, pa.array(values, pa.int64()))
+        labels = [work.net.labels[target] if work.net.labels else str(target) for target in targets]
         return Found(table.append_column("label", pa.array(labels, pa.string())), found.about, maps.skipped)
