@@ -35,11 +35,12 @@ def main() -> None:
     parser.add_argument("--grid", type=int, default=3)
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--max-size", type=int, default=18, help="cells of an explanation; less is quicker")
     parser.add_argument("--only", choices=("growth", "overhead"), default=None)
-    parser.add_argument("--run-here", type=int, default=None, help=argparse.SUPPRESS)
+    parser.add_argument("--run-here", type=int, nargs=2, default=None, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.run_here is not None:
-        print(json.dumps(cost_here(options, options.run_here)))
+        print(json.dumps(cost_here(options, *options.run_here)))
         return
     if options.only != "overhead":
         print(json.dumps({"growth": growth(options)}), flush=True)
@@ -48,23 +49,23 @@ def main() -> None:
 
 
 def growth(options: argparse.Namespace) -> dict[str, Any]:
-    """Time and peak memory of N and 10 N images, each in a process of its own."""
-    few, many = (in_process(count) for count in (options.count, 10 * options.count))
+    """Time and peak memory of 10 N images, and of every tenth of them, each in a process of its own."""
+    few, many = in_process(options.count, 10), in_process(10 * options.count, 1)
     ratios = {name: round(many[name] / few[name], 3) for name in ("seconds", "CPU seconds", "peak RSS in MB")}
     return {"N": few, "10 N": many, "ratio": ratios}
 
 
-def in_process(count: int) -> dict[str, float]:
-    again = [sys.executable, *sys.argv, "--run-here", str(count)]
+def in_process(count: int, every: int) -> dict[str, float]:
+    again = [sys.executable, *sys.argv, "--run-here", str(count), str(every)]
     done = subprocess.run(again, check=True, stdout=subprocess.PIPE, text=True)
     found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     return found
 
 
-def cost_here(options: argparse.Namespace, count: int) -> dict[str, float]:
+def cost_here(options: argparse.Namespace, count: int, every: int) -> dict[str, float]:
     by_study(options, min(16, count))  # what is imported and compiled but once
     seconds, busy = time.perf_counter(), time.process_time()
-    by_study(options, count)
+    by_study(options, count, every)
     return {
         "images": count,
         "seconds": round(time.perf_counter() - seconds, 2),
@@ -100,24 +101,25 @@ def by_functions(options: argparse.Namespace, count: int) -> None:
     runner = Runner(net, batch_size=options.batch or "auto", precision=options.precision)
     images = open_images(options.images)[:count]
     with tempfile.TemporaryDirectory() as folder:
-        find_evidence(net, images, grid=options.grid, runner=runner).save(Path(folder) / "evidence", regions=False)
+        found = find_evidence(net, images, grid=options.grid, max_size=options.max_size, runner=runner)
+        found.save(Path(folder) / "evidence", regions=False)
         maps = attribute(net, images, "grad-cam", runner=runner)
         maps.save(Path(folder) / "maps")
         scores = measure(net, images, maps, ["insertion", "deletion"], steps=options.steps, runner=runner)
         scores.save(Path(folder) / "scores")
 
 
-def by_study(options: argparse.Namespace, count: int) -> None:
+def by_study(options: argparse.Namespace, count: int, every: int = 1) -> None:
     """The same as a study."""
     model = {"name": options.model, "pretrained": not options.random_weights}
     names = {"maps": "maps", "metrics": ["insertion", "deletion"], "steps": options.steps}
     chosen = {
-        "evidence": {"kind": "evidence", "grid": options.grid},
+        "evidence": {"kind": "evidence", "grid": options.grid, "max_size": options.max_size},
         "maps": {"kind": "attribution", "method": "grad-cam"},
         "scores": {"kind": "metrics", **names},
     }
     how = {"precision": options.precision, "batch": options.batch or "auto"}
-    study = Study("scale", {"source": options.images, "take": count}, [model], chosen, how)
+    study = Study("scale", {"source": options.images, "take": count, "every": every}, [model], chosen, how)
     with tempfile.TemporaryDirectory() as folder:
         study.run(folder, device=options.device)
 

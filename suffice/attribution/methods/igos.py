@@ -33,9 +33,7 @@ Iterations = Annotated[int, Range(0)]
 StepSize = Annotated[float, Range(SMALL_STEP)]
 Noise = Amount | Sequence[Amount]
 
-BILATERAL = (
-    "Khorram, Lawson, Li, iGOS++: Integrated Gradient Optimized Saliency by Bilateral Perturbations, CHIL 2021"
-)
+BILATERAL = "Khorram, Lawson, Li, iGOS++: Integrated Gradient Optimized Saliency by Bilateral Perturbations, CHIL 2021"
 TERMS = {
     "i-gos": (Term(planes=(0,)),),
     "igos+": (Term(planes=(0,)), Term(planes=(0,), inserts=True)),
