@@ -54,14 +54,14 @@ def main() -> None:
     file.write_text(json.dumps(asked, indent=1))
     started = time.monotonic()
     subprocess.run(command(file, whole), check=True)
-    seconds = time.monotonic() - started
-    print(f"{shards(whole)} shards without interruption: {seconds:.0f} s", flush=True)
+    print(f"{shards(whole)} shards without interruption: {time.monotonic() - started:.0f} s", flush=True)
 
     shutil.rmtree(out, ignore_errors=True)
     chance = random.Random(options.seed)
     kill = kill_processes if options.engine == "local" else kill_on_ray
-    print(json.dumps(kill(file, out, options, seconds, chance)), flush=True)
-    differing = [name for name, found in contents(whole).items() if contents(out)[name] != found]
+    print(json.dumps(kill(file, out, options, shards(whole), chance)), flush=True)
+    expected, found = contents(whole), contents(out)
+    differing = [name for name in {**expected, **found} if expected.get(name) != found.get(name)]
     said = [event["shard"] for event in events(out) if event["event"] == "finished"]
     result = {
         "equal": not differing,
@@ -73,29 +73,24 @@ def main() -> None:
     sys.exit(bool(differing or result["twice"] or result["unfinished files"]))
 
 
-def kill_processes(file: Path, out: Path, options: Any, seconds: float, chance: random.Random) -> dict[str, Any]:
-    """Kill the command at random moments: one in five soon after its start, the others while it works."""
-    kills, moments = 0, []
-    while kills < options.kills:
-        before = len(events(out))
+def kill_processes(file: Path, out: Path, options: Any, count: int, chance: random.Random) -> dict[str, Any]:
+    """Kill the command at moments that are spread over all of the work, and where two are near, soon after a start."""
+    moments = []
+    for goal in sorted(chance.randrange(count - 8) for _ in range(options.kills)):
         process = subprocess.Popen(command(file, out), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        if chance.random() > 0.2:
-            while process.poll() is None and len(events(out)) == before:
-                time.sleep(0.01)
-            time.sleep(chance.uniform(0, 1.5 * seconds / options.kills))
-        else:
-            time.sleep(chance.uniform(0, 6))
+        time.sleep(chance.uniform(0, 10) if shards(out) >= goal else 0)
+        while process.poll() is None and shards(out) < goal:
+            time.sleep(0.01)
+        time.sleep(chance.uniform(0, 1))
         process.send_signal(signal.SIGKILL)
-        if process.wait() == 0:
-            sys.exit(f"It ended after {kills} kills; take more images.")
-        kills += 1
+        assert process.wait() == -signal.SIGKILL
         moments.append(shards(out))
-        print(f"kill {kills}: {moments[-1]} shards done", flush=True)
+        print(f"kill {len(moments)}: {moments[-1]} shards done", flush=True)
     subprocess.run(command(file, out), check=True)
-    return {"kills": kills, "shards done at each": moments}
+    return {"kills": len(moments), "shards done at each": moments}
 
 
-def kill_on_ray(file: Path, out: Path, options: Any, seconds: float, chance: random.Random) -> dict[str, Any]:
+def kill_on_ray(file: Path, out: Path, options: Any, count: int, chance: random.Random) -> dict[str, Any]:
     """Kill a worker, and later a node with a worker that is at work."""
     os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
     import ray
@@ -106,7 +101,7 @@ def kill_on_ray(file: Path, out: Path, options: Any, seconds: float, chance: ran
     for _ in range(options.nodes):
         cluster.add_node(num_cpus=1, **small)
     ray.init(address=cluster.address, log_to_driver=False)
-    count, moments = shards(options.folder / "whole"), {}
+    moments = {}
 
     def lose() -> None:
         worker = at_work(out, after=round(count * chance.uniform(0.1, 0.4)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable
 from multiprocessing.process import BaseProcess
@@ -68,6 +69,28 @@ def die_at(step: int) -> None:
         return called
 
     os.fsync, os.replace = deadly(os.fsync), deadly(os.replace)
+
+
+def die_after(shards: int, calls: int) -> None:
+    """Let the process be killed so many calls of functions after it has done so many shards."""
+    replace, left = os.replace, shards
+
+    def count_down(*_: object) -> None:
+        nonlocal calls
+        calls -= 1
+        if calls < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def renamed(source: object, target: object) -> None:
+        nonlocal left
+        replace(source, target)
+        left -= "tables" in Path(str(target)).parts
+        if left == 0:
+            sys.setprofile(count_down)
+
+    os.replace = renamed
+    if not shards:
+        sys.setprofile(count_down)
 
 
 def contents(folder: Path) -> dict[str, object]:
