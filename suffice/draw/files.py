@@ -66,6 +66,6 @@ def _converter() -> Any:
         import vl_convert
     except ImportError as error:
         raise MissingExtra(
-            "PNG and PDF need vl-convert-python: pip install 'suffice[figures]'. SVG needs nothing."
+            "PNG and PDF need vl-convert-python: pip install 'suffice[report]'. SVG needs nothing."
         ) from error
     return vl_convert
