@@ -26,6 +26,15 @@ def test_a_wilcoxon_test_is_that_of_scipy_and_says_nothing_of_no_difference():
     assert rank_biserial(np.zeros(5)) == 0
 
 
+def test_of_few_images_a_wilcoxon_test_tries_all_signs():
+    random = np.random.default_rng(0)
+    for count in (1, 3, 6, 8):
+        ties, plain = random.integers(-3, 4, count).astype(float), random.normal(size=count)
+        for difference in (ties[ties != 0], plain):
+            if len(difference):
+                assert wilcoxon(difference) == pytest.approx(stats.wilcoxon(difference).pvalue)
+
+
 def test_a_permutation_test_counts_as_brute_force_does():
     difference = np.array([1.0, 2, -0.5, 3, 1.5, 2.5, -1, 0.5])
     signs = np.array(np.meshgrid(*[[-1, 1]] * 8)).reshape(8, -1).T
