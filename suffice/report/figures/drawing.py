@@ -1,0 +1,114 @@
+"""A figure made from data: a chart or a drawing, with the numbers behind it and where they come from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from suffice.draw import save_picture, show
+from suffice.draw.theme import chart_config, darkened
+from suffice.errors import MissingExtra
+
+if TYPE_CHECKING:
+    import pyarrow
+
+WIDTH = 620  # of a chart's plot in a file; on a page it is as wide as there is room
+VEGALITE = "application/vnd.vegalite.v5+json"
+
+
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """A figure made from data.
+
+    Attributes:
+        name: Of the file and of the place on a page, such as ``"mse-sizes"``.
+        title: What it shows.
+        reading: How to read it, in a sentence or two.
+        alt: What it shows, with numbers, for those who cannot see it.
+        spec: A Vega-Lite specification with its data inline and without ``config``, as wide as its place; or
+        svg: a drawing by :mod:`suffice.draw`.
+        table: The numbers behind it.
+        source: Measurements, protocol and settings, and the query that gives the table.
+    """
+
+    name: str
+    title: str
+    reading: str
+    alt: str
+    spec: Mapping[str, Any] | None = None
+    svg: str | None = None
+    table: pyarrow.Table | None = None
+    source: str = ""
+
+    def themed(self, dark: bool = False, width: int | None = None) -> dict[str, Any]:
+        """The specification with the look of light or dark pages; of a fixed width, where one is given."""
+        spec = deepcopy(dict(self.spec or {}))
+        spec["config"] = chart_config(dark)
+        if width is not None:
+            _fix_width(spec, width)
+        return spec
+
+    def to_svg(self, dark: bool = False, width: int = WIDTH) -> str:
+        """The figure as one SVG document without references to anything outside itself.
+
+        Args:
+            dark: For dark pages.
+            width: Of a chart's plot, without axes and legend; drawings have their own.
+        """
+        if self.svg is not None:
+            return darkened(self.svg) if dark else self.svg
+        markup: str = _converter().vegalite_to_svg(self.themed(dark, width))
+        start = markup.index(">", markup.index("<svg")) + 1
+        about = f"<title>{escape(self.title)}</title><desc>{escape(self.alt)}</desc>"
+        return markup[: start - 1] + ' role="img">' + about + markup[start:]
+
+    def save(self, path: str | Path, dark: bool = False, width: int = WIDTH) -> Path:
+        """Write it to a file, as SVG, PNG or PDF by its ending; an SVG says in its metadata where it comes from."""
+        return save_picture(self.to_svg(dark, width), path, self.source)
+
+    def to_html(self, dark: bool = False) -> str:
+        """The figure with its title and how to read it, as a part of a page."""
+        return (
+            f'<figure id="{escape(self.name)}"><figcaption><strong>{escape(self.title)}</strong> '
+            f"{escape(self.reading)}</figcaption>{self.to_svg(dark)}</figure>"
+        )
+
+    def show(self) -> None:
+        """Show it in the notebook, or in the browser."""
+        show(self.to_svg())
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        bundle: dict[str, Any] = {"text/plain": repr(self), "text/html": self.to_html()}
+        if self.spec is not None:
+            bundle[VEGALITE] = json.loads(json.dumps(self.themed(width=WIDTH)))
+        return bundle
+
+    def __repr__(self) -> str:
+        kind = "chart" if self.spec is not None else "drawing"
+        rows = "" if self.table is None else f", {self.table.num_rows} rows"
+        return f"Drawing({self.name!r}, {kind}{rows})"
+
+
+def _fix_width(spec: dict[str, Any], width: int) -> None:
+    """Give a chart that is as wide as its place a width of its own, also the parts of one that has several."""
+    if spec.get("width") == "container":
+        spec["width"] = width
+    for part in spec.get("vconcat", ()):
+        _fix_width(part, width)
+
+
+def _converter() -> Any:
+    """The package that draws charts; an error that says how to get it where it is missing."""
+    try:
+        import vl_convert
+    except ImportError as error:
+        raise MissingExtra("Charts need vl-convert-python: pip install 'suffice[report]'.") from error
+    return vl_convert
