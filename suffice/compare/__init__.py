@@ -14,7 +14,8 @@
 """
 
 from suffice.compare.channels import Activations, activations
-from suffice.compare.cross import CrossTest, cross_test
+from suffice.compare.cross import cross_test
+from suffice.compare.cross_result import CrossTest
 from suffice.compare.ensembles import Ensemble, average_models, suggest_members
 from suffice.compare.families import FamilyMatrix, family_matrix
 from suffice.compare.indices import Decides, Index, explained_by, how_it_decides

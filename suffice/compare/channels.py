@@ -6,21 +6,28 @@ layer normalization they are more even (Jiang, Khorram, Li, CVPR 2024, Figure 5)
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from suffice.compare.pairwise import Level, Numbers
-from suffice.errors import OptionError
+from suffice.compare.tables import chosen_table, without_errors
+from suffice.errors import OptionError, UnreadableImage
 from suffice.options import Count
 from suffice.perturb.batch import Batch
 from suffice.perturb.runner import Runner
 from suffice.progress import counted, reports
 from suffice.vision import Model, as_classifier, open_images
-from suffice.vision.stream import OnError, stream
+from suffice.vision.stream import OnError, Skip, stream
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from suffice.study import Study
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,12 +39,16 @@ class Activations:
         layer: Name of the layer.
         maxima: Of each image and channel the largest activation over all places, [N, C].
         names: Name of each image.
+        index: Position of each image among all that were given.
+        skipped: Images that could not be read.
     """
 
     model: str
     layer: str
     maxima: Tensor
     names: tuple[str, ...] = ()
+    index: tuple[int, ...] = ()
+    skipped: Sequence[Skip] = ()
 
     @property
     def sorted_means(self) -> Numbers:
@@ -57,6 +68,35 @@ class Activations:
         low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
         return float(low), float(high)
 
+    @classmethod
+    def from_table(cls, table: pyarrow.Table) -> dict[str, Activations]:
+        """The activations of each model that a table of a study holds; rows with an ``error`` are left out."""
+        if missing := [name for name in ("model", "layer", "maxima") if name not in table.column_names]:
+            raise OptionError(f"Expected the table of activations; it has no {missing[0]!r}.")
+        found: dict[str, list[dict[str, Any]]] = {}
+        for row in without_errors(table).select(["model", "image", "index", "layer", "maxima"]).to_pylist():
+            found.setdefault(row["model"], []).append(row)
+        return {
+            model: cls(
+                model,
+                rows[0]["layer"],
+                torch.tensor([row["maxima"] for row in rows]),
+                tuple(row["image"] for row in rows),
+                tuple(row["index"] for row in rows),
+            )
+            for model, rows in found.items()
+        }
+
+    @classmethod
+    def from_study(cls, study: Study, measurement: str | None = None) -> dict[str, Activations]:
+        """The activations of each model of a study.
+
+        Args:
+            study: One that was run.
+            measurement: Of the kind ``"activations"``; may be left out where there is just one.
+        """
+        return cls.from_table(chosen_table(study, "activations", measurement))
+
     def __repr__(self) -> str:
         images, channels = self.maxima.shape
         return f"Activations({self.model!r}, {self.layer!r}, {channels} channels, n={images})"
@@ -69,6 +109,7 @@ def activations(
     layer: str | None = None,
     *,
     batch_size: Count | Literal["auto"] = "auto",
+    runner: Runner | None = None,
     on_error: OnError = "raise",
     progress: bool = False,
 ) -> Activations:
@@ -79,6 +120,7 @@ def activations(
         images: Anything that :func:`suffice.open_images` takes.
         layer: Name of the layer; default: the last with spatial detail.
         batch_size: Images per forward.
+        runner: A :class:`suffice.Runner` of this model, instead.
         on_error: ``"raise"`` the error of an image that cannot be read, or ``"skip"`` it.
         progress: Show how far it is.
 
@@ -90,23 +132,29 @@ def activations(
     """
     net = as_classifier(net)
     name = layer or net.anatomy.target_layer
-    runner = Runner(net, batch_size=batch_size).variant("inside")
+    inside = Runner.of(net, runner, batch_size=batch_size, precision="fp32", compile=False).variant("inside")
     opened = open_images(images)
-    batches = stream(opened, net.geometry, batch_size=runner.batch_size, on_error=on_error)
+    batches = stream(opened, net.geometry, batch_size=inside.batch_size, on_error=on_error)
     maxima: list[Tensor] = []
-    names: list[str] = []
+    index: list[int] = []
     with torch.no_grad():
         for decoded in counted(batches, name, len(opened), 1):
-            index = decoded.index.tolist()
+            some = decoded.index.tolist()
             pixels = decoded.pixels.to(net.device)
             none = torch.zeros(len(pixels), dtype=torch.long, device=net.device)
-            batch = Batch(net, pixels, none, [opened[i].name for i in index], 0, runner)
-            maps = net.anatomy.maps(name, batch.activations([name])[name])
-            maxima.append(maps.flatten(2).amax(dim=2).float().cpu())
-            names += [opened[i].name for i in index]
+            batch = Batch(net, pixels, none, [opened[i].id for i in some], 0, inside)
+            maxima += inside.run(len(batch), lambda rows, batch=batch: _maxima(batch[rows], name))  # type: ignore[misc]
+            index += some
     if not maxima:
-        raise OptionError("None of the images could be read.")
-    return Activations(net.name, name, torch.cat(maxima), tuple(names))
+        raise UnreadableImage("None of the images could be read.")
+    names = tuple(opened[i].name for i in index)
+    return Activations(net.name, name, torch.cat(maxima), names, tuple(index), batches.skipped)
+
+
+def _maxima(batch: Batch, layer: str) -> Tensor:
+    """The largest activation of each channel in each image, [B, C]."""
+    maps = batch.net.anatomy.maps(layer, batch.activations([layer])[layer])
+    return maps.flatten(2).amax(dim=2).float().cpu()
 
 
 def gini(values: Numbers) -> float:

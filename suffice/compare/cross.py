@@ -7,125 +7,27 @@ early looks at what the other looks at (Jiang, Khorram, Li, CVPR 2024, section 3
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 import torch
 
 from suffice.attribution import Attribution, attribute
-from suffice.compare.families import FamilyMatrix, family_matrix
-from suffice.compare.landscapes import Landscape, landscape
+from suffice.compare.cross_result import CrossTest
 from suffice.compare.pairwise import Numbers
 from suffice.errors import OptionError
-from suffice.metrics import measure
-from suffice.metrics.outcome import Outcome
+from suffice.metrics import find_metric, measure
+from suffice.metrics.curves import CurveChoices
+from suffice.metrics.protocols import TargetClass
 from suffice.options import Count, check_options
 from suffice.perturb.runner import Precision, Runner
 from suffice.progress import reports
 from suffice.vision import Classifier, Images, Model, as_classifier, open_images
+from suffice.vision.classifier import Targets
 from suffice.vision.provenance import provenance
 
-if TYPE_CHECKING:
-    import pyarrow
-
 ClassOf = Literal["generating", "evaluated", "label"]
-
-
-@dataclass(frozen=True, eq=False)
-class CrossTest:
-    """Scores of the maps of every model on every model.
-
-    Attributes:
-        models: Names of the models, [M].
-        families: Their families.
-        raw: By metric, the score of the map of one model (row) on another (column), of each image, [M, M, N].
-        whole: Confidence of each model on the whole images, in the class asked about with its own maps, [M, N].
-        hidden: The same on the baseline alone, by metric, [M, N].
-        targets: The class asked about, [M, M, N].
-        names: Name of each image.
-        ids: Identity of each image.
-        about: How it was made.
-    """
-
-    models: tuple[str, ...]
-    families: tuple[str, ...]
-    raw: Mapping[str, Numbers]
-    whole: Numbers
-    hidden: Mapping[str, Numbers]
-    targets: np.ndarray
-    names: Sequence[str] = ()
-    ids: Sequence[str] = ()
-    about: Mapping[str, Any] = field(default_factory=dict, repr=False)
-
-    @property
-    def metrics(self) -> tuple[str, ...]:
-        """Names of the metrics."""
-        return tuple(self.raw)
-
-    def scores(self, metric: str | None = None) -> Numbers:
-        """Mean score over images, [M, M]: maps of the row's model, tested on the column's."""
-        return np.asarray(np.nanmean(self.raw[self._metric(metric)], axis=2))
-
-    def normalized(self, metric: str | None = None) -> Numbers:
-        """Scores as (s - b) / (t - b), with t and b the tested model's mean confidence on whole images and baselines.
-
-        So models that are more or less sure of themselves can be compared.
-        """
-        return self._normalizer(self._metric(metric))(np.arange(self.whole.shape[1]))
-
-    def landscape(self, metric: str | None = None, **options: Any) -> Landscape:
-        """Where models lie by their normalized scores; options are those of :func:`suffice.compare.landscape`."""
-        scores = self._normalizer(self._metric(metric))
-        return landscape(self._positions, self.models, normalize=lambda some: scores(some[0, 0].astype(int)), **options)
-
-    def by_family(self, metric: str | None = None, **options: Any) -> FamilyMatrix:
-        """Normalized scores by family; options are those of :func:`suffice.compare.family_matrix`."""
-        scores = self._normalizer(self._metric(metric))
-        return family_matrix(
-            self._positions, self.families, normalize=lambda some: scores(some[0, 0].astype(int)), **options
-        )
-
-    def to_arrow(self) -> pyarrow.Table:
-        """One row for each map, tested model and image: ``maps_of``, ``model``, ``image``, …, one column a metric."""
-        import pyarrow as pa
-
-        models, images = len(self.models), self.whole.shape[1]
-        rows, columns, index = (part.ravel() for part in np.indices((models, models, images)))
-        table: dict[str, Any] = {
-            "maps_of": [self.models[i] for i in rows],
-            "model": [self.models[i] for i in columns],
-            "image": [self.names[i] for i in index] if self.names else pa.nulls(len(index), pa.string()),
-            "image_id": [self.ids[i] for i in index] if self.ids else pa.nulls(len(index), pa.string()),
-            "index": index,
-            "target": self.targets.ravel(),
-            **{name: values.ravel() for name, values in self.raw.items()},
-        }
-        return pa.table(table)
-
-    def __repr__(self) -> str:
-        return f"CrossTest({len(self.models)} models, {', '.join(self.raw)}, n={self.whole.shape[1]})"
-
-    @property
-    def _positions(self) -> Numbers:
-        """Positions of images in the shape of scores, so that a bootstrap draws images and means are taken here."""
-        models, images = len(self.models), self.whole.shape[1]
-        return np.broadcast_to(np.arange(images, dtype=float), (models, models, images))
-
-    def _normalizer(self, metric: str) -> Callable[[np.ndarray], Numbers]:
-        def of_images(index: np.ndarray) -> Numbers:
-            high = np.nanmean(self.whole[:, index], axis=1)
-            low = np.nanmean(self.hidden[metric][:, index], axis=1)
-            return np.asarray((np.nanmean(self.raw[metric][:, :, index], axis=2) - low) / (high - low))
-
-        return of_images
-
-    def _metric(self, metric: str | None) -> str:
-        if metric is None:
-            return self.metrics[0]
-        if metric not in self.raw:
-            raise OptionError(f"These are scores of {', '.join(self.raw)}, not of {metric!r}.")
-        return metric
 
 
 @reports("Cross-testing")
@@ -204,14 +106,15 @@ def cross_test(
     whole, classes = np.empty(shape[1:]), np.empty(shape, dtype=np.int64)
     for column, (net, runner) in enumerate(zip(given, runners, strict=True)):
         for row, attribution in enumerate(made):
-            # The map alone is given: what it explains need not be what is asked about.
-            plain, asked = attribution.maps, chosen(row, column)
-            found = measure(net, opened, plain, names, protocol, targets=asked, seed=seed, runner=runner, **choices)
-            classes[row, column] = asked.numpy()
-            for name, outcome in found.outcomes.items():
-                raw[name][row, column] = outcome.values.double().cpu().numpy()
+            asked = chosen(row, column)
+            found = tested_on(
+                net, opened, attribution.maps, asked, names, protocol, seed=seed, runner=runner, **choices
+            )
+            classes[row, column] = found.targets
+            for name, values in found.values.items():
+                raw[name][row, column] = values
                 if row == column:
-                    whole[column], hidden[name][column] = _ends(outcome, name)
+                    whole[column], hidden[name][column] = found.whole, found.hidden[name]
     about = provenance(given[0], {"method": method, "options": dict(options or {}), "protocol": protocol, **choices})
     about |= {"models": [net.name for net in given], "target": target_class}
     families = tuple(net.family or "" for net in given)
@@ -219,11 +122,81 @@ def cross_test(
     return CrossTest(models, families, raw, whole, hidden, classes, opened.names, opened.ids, about)
 
 
-def _ends(outcome: Outcome, name: str) -> tuple[Numbers, Numbers]:
-    """Confidence on whole images and on baselines, both [N]."""
-    if outcome.curves is None:
-        raise OptionError(f"Cross-testing is for metrics with curves, such as insertion; {name} has none.")
-    return outcome.curves.whole.double().cpu().numpy(), outcome.curves.hidden.double().cpu().numpy()
+@dataclass(frozen=True, eq=False)
+class Tested:
+    """What a model says of images that it sees through given maps.
+
+    Attributes:
+        values: Scores by metric, each [N].
+        whole: Confidence on whole images, [N].
+        hidden: Confidence on the baseline alone, by metric, each [N].
+        targets: The class asked about, [N].
+        about: All that has to be known to find the same again.
+    """
+
+    values: Mapping[str, Numbers]
+    whole: Numbers
+    hidden: Mapping[str, Numbers]
+    targets: np.ndarray
+    about: Mapping[str, Any]
+
+
+def tested_on(
+    net: Classifier,
+    images: Images,
+    maps: torch.Tensor,
+    targets: Targets,
+    metrics: Sequence[str],
+    protocol: str,
+    *,
+    seed: int,
+    runner: Runner,
+    **choices: Any,
+) -> Tested:
+    """Show a model what maps [N, h, w] of any model find important.
+
+    Maps alone are given: what they explain need not be what is asked about.
+
+    Args:
+        net: The tested classifier.
+        images: The images.
+        maps: One for each of them.
+        targets: The classes asked about; None: those that the tested model predicts.
+        metrics: Names of metrics with curves, or of parts of them.
+        protocol: Every choice that is not made here.
+        seed: Of everything random.
+        runner: Of the classifier.
+        **choices: Of the metrics.
+    """
+    wanted = list(dict.fromkeys(name.partition("/")[0] for name in metrics))
+    check_curves(wanted)
+    which: TargetClass | None = "predicted" if targets is None else None
+    found = measure(
+        net, images, maps, wanted, protocol, targets=targets, target_class=which, seed=seed, runner=runner, **choices
+    )
+    parts = {name: part for own, one in found.outcomes.items() for name, part in one.with_parts(own).items()}
+    if missing := [name for name in metrics if name not in parts]:
+        raise OptionError(f"There is no {missing[0]!r}: the parts under this protocol are {', '.join(parts)}.")
+    curves = {name: curves for name in metrics if (curves := parts[name].curves) is not None}
+    assert found.targets is not None, "metrics with curves ask the model"
+    return Tested(
+        {name: _numbers(parts[name].values) for name in metrics},
+        _numbers(curves[metrics[0]].whole),
+        {name: _numbers(one.hidden) for name, one in curves.items()},
+        found.targets.cpu().numpy(),
+        found.about,
+    )
+
+
+def check_curves(metrics: Sequence[str]) -> None:
+    """Metrics that have no curve say nothing about what is enough for a model."""
+    for name in metrics:
+        if find_metric(name).choices is not CurveChoices:
+            raise OptionError(f"Cross-testing is for metrics with curves, such as insertion; {name} has none.")
+
+
+def _numbers(values: torch.Tensor) -> Numbers:
+    return np.asarray(values.double().cpu().numpy())
 
 
 def _chosen(

@@ -57,6 +57,10 @@ class Sample(Plan):
         """The images that were chosen."""
         return self.chosen
 
+    def makers(self, shard: Shard) -> list[str]:
+        """Just the model itself, as others are not asked: their maps take as long."""
+        return [shard.model]
+
 
 def sample_of(plan: Plan, images: int) -> Sample:
     """Groups of so many images, fewer where that were more than a quarter, each from all over those of a plan."""

@@ -171,7 +171,8 @@ def _expected(
         return Expected(name, model.label, 0, 0, done)
     if found.problem:
         return Expected(name, model.label, len(sizes), images, done, problem=found.problem)
-    each = [seconds / found.images for seconds in found.seconds]
+    makers = len(plan.makers(shards[0]))  # the sample has the model's own maps only
+    each = [makers * seconds / found.images for seconds in found.seconds]
     error = STUDENT[len(each)] * stdev(each) / math.sqrt(len(each)) if len(each) > 1 else None
     known = plan.measurements[name].questions(loaded.net)
     return Expected(
@@ -181,9 +182,9 @@ def _expected(
         images,
         done,
         largest=max(sizes),
-        forwards=found.forwards if known is None else known,
+        forwards=makers * (found.forwards if known is None else known),
         counted=known is None,
         seconds=mean(each),
         uncertainty=error,
-        bytes=round(len(sizes) * found.shard_bytes + images * found.image_bytes),
+        bytes=round(len(sizes) * found.shard_bytes + makers * images * found.image_bytes),
     )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from suffice.progress import plan as announce
 from suffice.study.plan import Plan, Shard
-from suffice.study.shard import Loaded, do_shard, is_failed
+from suffice.study.shard import Loaded, do_shard, is_failed, is_outgrown
 from suffice.study.store import Store
 
 PATIENCE = 0.5  # seconds between two looks at shards that others work on
@@ -83,9 +83,19 @@ def announce_all(plan: Plan, waiting: Sequence[Shard]) -> None:
 def forget_failed(plan: Plan, store: Store, only: Sequence[str] = ()) -> int:
     """Remove the shards that failed, and those that read their maps, so that they are done again; returns how many."""
     gone: set[Shard] = set()
-    for shard in plan.shards(only):
+    # What reads maps comes last: they may be those of another model.
+    for shard in sorted(plan.shards(only), key=lambda one: bool(plan.measurements[one.measurement].reads)):
         if store.exists(shard.table) and (is_failed(store, shard) or gone & set(plan.inputs(shard))):
             store.remove(shard.table)
             store.remove(shard.maps)
             gone.add(shard)
     return len(gone)
+
+
+def forget_outgrown(plan: Plan, store: Store, only: Sequence[str] = ()) -> int:
+    """Remove the shards that lack maps of models that joined the study since; returns how many."""
+    crossing = [shard for shard in plan.shards(only) if plan.measurements[shard.measurement].crosses]
+    outgrown = [shard for shard in crossing if store.exists(shard.table) and is_outgrown(plan, store, shard)]
+    for shard in outgrown:
+        store.remove(shard.table)
+    return len(outgrown)

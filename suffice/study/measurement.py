@@ -31,6 +31,7 @@ class Work:
         images: The images.
         seed: Of everything random.
         maps: From the name of a measurement, and perhaps the label of another model, to its maps of these images.
+        makers: Labels of the models whose maps are to be read.
     """
 
     net: Classifier
@@ -38,6 +39,7 @@ class Work:
     images: Images
     seed: int
     maps: Callable[..., Attribution]
+    makers: Sequence[str] = ()
 
     def unreadable(self) -> Sequence[Skip]:
         """The images that cannot be read, with the reason."""
@@ -71,10 +73,12 @@ class Measurement:
     Attributes:
         kind: Its name.
         makes_maps: Whether other measurements can read its maps.
+        crosses: Whether it reads the maps of all models that it is made with, not just those of its own.
     """
 
     kind: ClassVar[str]
     makes_maps: ClassVar[bool] = False
+    crosses: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_fields(self)

@@ -108,9 +108,16 @@ class Plan:
             for number in range(self.blocks)
         ]
 
+    def makers(self, shard: Shard) -> list[str]:
+        """Labels of the models whose maps a shard reads: its own, or all that the measurement is made with."""
+        if not self.measurements[shard.measurement].crosses:
+            return [shard.model]
+        return [model.label for model in self.models if self.measured(shard.measurement, model)]
+
     def inputs(self, shard: Shard) -> list[Shard]:
         """The shards whose maps a shard reads."""
-        return [replace(shard, measurement=read) for read in self.measurements[shard.measurement].reads]
+        reads, makers = self.measurements[shard.measurement].reads, self.makers(shard)
+        return [replace(shard, measurement=read, model=maker) for read in reads for maker in makers]
 
     @cached_property
     def images(self) -> Images:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import socket
 import time
@@ -74,7 +75,8 @@ def do_shard(plan: Plan, store: Store, shard: Shard, loaded: Loaded) -> bool:
             store.write(shard.maps, map_files.to_bytes(maps, half=plan.asked.run.maps == "fp16"))
         elif problem:
             store.remove(shard.maps)  # of an attempt that was killed before it had written its rows
-        more = {"spent": as_json(spent)} | ({"failed": problem} if problem else {})
+        more = {"spent": as_json(spent), "makers": json.dumps(plan.makers(shard))}
+        more |= {"failed": problem} if problem else {}
         store.write(shard.table, _bytes(table, about, more))
     except StoreError as error:  # a full disk, perhaps: the few rows that say so may still find room
         problem = f"It could not be written: {error}"
@@ -96,6 +98,14 @@ def is_failed(store: Store, shard: Shard) -> bool:
     return FAILED in (pq.read_schema(io.BytesIO(store.read(shard.table))).metadata or {})
 
 
+def is_outgrown(plan: Plan, store: Store, shard: Shard) -> bool:
+    """Whether a finished shard lacks the maps of a model that has joined the study since."""
+    import pyarrow.parquet as pq
+
+    metadata = pq.read_schema(io.BytesIO(store.read(shard.table))).metadata or {}
+    return not set(plan.makers(shard)) <= {*json.loads(metadata.get(b"makers", b"[]")), shard.model}
+
+
 def read_maps(plan: Plan, store: Store, shard: Shard) -> Attribution:
     """The maps of a shard; what could not be read is among those skipped."""
     if not store.exists(shard.maps):
@@ -110,7 +120,7 @@ def _measured(plan: Plan, store: Store, shard: Shard, loaded: Loaded) -> Found:
         return read_maps(plan, store, Shard(name, model or shard.model, shard.number))
 
     images = plan.images[rows.start : rows.stop]
-    work = Work(loaded.net, loaded.runner, images, plan.asked.run.seed, maps)
+    work = Work(loaded.net, loaded.runner, images, plan.asked.run.seed, maps, plan.makers(shard))
     with stage(f"{shard.measurement} of {shard.model}", len(rows), measurement.questions(loaded.net)) as finished:
         try:
             found = measurement.measure(work)

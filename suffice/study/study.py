@@ -15,7 +15,7 @@ from suffice.errors import StudyError
 from suffice.options import check_options
 from suffice.progress import reporting
 from suffice.study.asked import Asked, HowToRun, read_dict, read_file
-from suffice.study.local import forget_failed, run_here
+from suffice.study.local import forget_failed, forget_outgrown, run_here
 from suffice.study.plan import IMAGES, PLAN, Plan, changes, make_plan
 from suffice.study.store import Store
 
@@ -125,6 +125,7 @@ class Study:
         plan = self._planned(store, None if engine == "ray" and device != "cpu" else device)
         if retry_failed:
             forget_failed(plan, store, wanted)
+        forget_outgrown(plan, store, wanted)
         with reporting(progress, self.asked.name):
             run_all(plan, store, only=wanted, device=device)
         return Study.open(str(store))

@@ -8,7 +8,7 @@ from torch import nn
 from suffice import Classifier
 from suffice.compare import activations
 from suffice.compare.channels import gini
-from suffice.errors import OptionError
+from suffice.errors import UnreadableImage
 
 
 class Channels(nn.Module):
@@ -64,5 +64,5 @@ def test_gini_is_the_mean_difference():
 
 def test_no_image_that_can_be_read(tmp_path):
     (tmp_path / "a.png").write_bytes(b"")
-    with pytest.raises(OptionError, match="None of the images"):
+    with pytest.raises(UnreadableImage, match="None of the images"):
         activations(classifier([1.0]), tmp_path, on_error="skip")

@@ -115,7 +115,7 @@ WRONG = {
     "unknown key of run": (GOOD.replace("precision", "precison"), "line 5", "Did you mean 'precision'?"),
     "unknown precision": (GOOD.replace("fp32", "fp8"), "line 5", "'fp32', 'tf32'"),
     "seed of another type": (GOOD.replace('precision = "fp32"', "seed = 1.5"), "line 5", "a whole number"),
-    "unknown kind": (GOOD.replace('"attribution"', '"atribution"'), "line 12", "Did you mean 'attribution'?"),
+    "unknown kind": (GOOD.replace('"attribution"', '"atribution"'), "line 12", "Did you mean 'attribution'"),
     "no kind": (GOOD.replace('kind = "attribution"\n', ""), "line 11", "there is no kind"),
     "measurement that is no table": (GOOD.split("[measure")[0] + "[measure]\nmaps = 3\n", "line 7", "expected a table"),
     "name with a blank": (GOOD.replace("[measure.evidence]", '[measure."a b"]'), "line 14", "letters, digits"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from suffice.errors import OptionError, UnreadableImage
 from suffice.metrics import find_metric, find_protocol, measure
@@ -15,7 +15,7 @@ from suffice.vision import Classifier
 
 
 @dataclass(frozen=True)
-class Metrics(Measurement):
+class ScoresOfMaps(Measurement):
     """Scores of the maps of another measurement; further options are those of the metrics.
 
     Where ``maps`` names a table with several methods, or is a list, it stands for several measurements, one for each.
@@ -25,25 +25,21 @@ class Metrics(Measurement):
         metrics: Names of metrics; ``"insertion/gray"`` is the part of insertion over that baseline, where a protocol
             has several.
         protocol: Every choice that is not made here.
-        target_class: The class asked about: the one that was ``"explained"``, the ``"predicted"`` one or the
-            ``"label"``; None: as the protocol has it.
         label: What tables call the method of the maps.
         options: Of the metrics; each goes to those that have it.
     """
 
-    kind: ClassVar[str] = "metrics"
     maps: str
     metrics: Sequence[str] = ("insertion", "deletion")
     protocol: str = "default"
-    target_class: TargetClass | None = None
     label: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, options: Options) -> Metrics:
+    def of(cls: type[Self], options: Options) -> Self:
         """From the names of maps and metrics, with the options of the metrics beside them."""
         if not isinstance(options.get("maps"), str):
-            raise OptionError("metrics needs 'maps', the name of the measurement that makes them, or several.")
+            raise OptionError(f"{cls.kind} needs 'maps', the name of the measurement that makes them, or several.")
         own = {f.name: options[f.name] for f in fields(cls) if f.name in options and f.name != "options"}
         if isinstance(own.get("metrics"), str):
             own["metrics"] = (own["metrics"],)
@@ -92,8 +88,24 @@ class Metrics(Measurement):
         return (self.maps,)
 
     def questions(self, net: Classifier) -> float | None:
-        """Inputs that an image puts through the model."""
+        """Inputs that a map of an image puts through the model."""
         return questions_of(net, self.measured, self.choices())
+
+
+Self = TypeVar("Self", bound=ScoresOfMaps)
+
+
+@dataclass(frozen=True)
+class Metrics(ScoresOfMaps):
+    """Scores of a model's own maps.
+
+    Attributes:
+        target_class: The class asked about: the one that was ``"explained"``, the ``"predicted"`` one or the
+            ``"label"``; None: as the protocol has it.
+    """
+
+    kind: ClassVar[str] = "metrics"
+    target_class: TargetClass | None = None
 
     def measure(self, work: Work) -> Found:
         """Score the maps."""
