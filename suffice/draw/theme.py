@@ -84,7 +84,8 @@ class Looks:
             >>> looks.names, looks.shapes
             (('vgg', 'resnet', 'deit'), ('circle', 'square', 'circle'))
         """
-        names, places = [], []
+        names: list[str] = []
+        places: list[int] = []
         for family in dict.fromkeys(families.values()):
             own = [model for model, of in families.items() if of == family]
             names += own

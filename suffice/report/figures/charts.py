@@ -29,7 +29,7 @@ def altair() -> Any:
 
 def data_of(table: pyarrow.Table | Sequence[Mapping[str, Any]]) -> Any:
     """The rows of a table as the data of a chart; what is not a number is null."""
-    rows = table if isinstance(table, (list, tuple)) else table.to_pylist()
+    rows: Any = table.to_pylist() if hasattr(table, "to_pylist") else table
     return altair().InlineData(values=[{key: _plain(value) for key, value in row.items()} for row in rows])
 
 
@@ -99,7 +99,9 @@ class Marked:
         """Below the chart, in as many columns as there is room for."""
         alt = altair()
         wide = min(max(text_width(name, 12) for name in self.looks.names), 170) + 52
-        columns = alt.ExprRef(expr=f"max(1, min({len(self.looks.names)}, floor((width + 60) / {wide:.0f})))")
+        few, many = (max(1, min(len(self.looks.names), int(room // wide))) for room in (320, 640))
+        # Not any width has a number of columns of its own: a chart that is fitted to its place is laid out twice.
+        columns = alt.ExprRef(expr=f"width < 420 ? {few} : {many}")
         return alt.Legend(orient="bottom", columns=columns, title=self.title, symbolOpacity=1)
 
 

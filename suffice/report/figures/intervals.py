@@ -55,7 +55,7 @@ def interval_table(
     """
     import pyarrow as pa
 
-    rows = []
+    rows: list[dict[str, Any]] = []
     for number, (model, column) in enumerate(values.items()):
         some = np.asarray(column, dtype=float)
         some = some[np.isfinite(some)]

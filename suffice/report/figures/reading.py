@@ -27,15 +27,19 @@ def tables_of(study: Study, kind: str, measurement: str | None = None) -> list[s
     return found if measurement is None else [measurement]
 
 
-def good_rows(study: Study, table: str, columns: Sequence[str]) -> pyarrow.Table:
-    """Some columns of the rows without errors, ``model`` before them; those that no row has are left out."""
+def good_rows(study: Study, table: str, columns: Sequence[str], *, errors: bool = False) -> pyarrow.Table:
+    """Some columns, or all, of the rows without errors, ``model`` before them; those that no row has are left out.
+
+    The column ``error``, then empty, is kept with ``errors``.
+    """
     import pyarrow as pa
 
     assert study.store is not None
     parts = []
     for shard in finished_shards(study.plan, study.store, table):
         rows = read_shard(study.store, shard).replace_schema_metadata() if not columns else _some(study, shard, columns)
-        rows = rows.filter(rows["error"].is_null()).drop_columns(["error"])
+        rows = rows.filter(rows["error"].is_null())
+        rows = rows if errors else rows.drop_columns(["error"])
         if rows.num_rows:
             parts.append(rows.add_column(0, "model", pa.array([shard.model] * rows.num_rows, pa.string())))
     if not parts:

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 Drawn = Union[Drawing, list[Drawing]]
 Function = TypeVar("Function", bound=Callable[..., Drawn])
-MODEL = "model"
+MODEL = "model"  # what a figure needs that is made of models and images
+FILE = "file"  # what one needs that is made of files of a command
 
 FIGURES: Registry[Figure] = Registry("figure", "suffice.report.figures", "suffice.figures")
 
@@ -34,8 +35,8 @@ class Figure:
         name: By which users call it.
         title: What it shows.
         papers: Which figures and tables of which papers it corresponds to.
-        needs: Kinds of measurement that a study must have for it; ``("model",)`` for one that is made of a model and
-            images, without a study.
+        needs: Kinds of measurement that a study must have for it; ``("model",)`` for one that is made of models and
+            images, and ``("file",)`` for one of the files of a command, both without a study.
         draw: From a study, or from models and images, to a drawing or several.
         order: Its place among the figures of a report.
         asks: Whether models are asked once more to make it; such figures are made when they are asked for.
@@ -57,8 +58,13 @@ class Figure:
         return self.draw
 
     @property
+    def of_file(self) -> bool:
+        """Whether it is made of files of a command instead of a study."""
+        return self.needs == (FILE,)
+
+    @property
     def of_model(self) -> bool:
-        """Whether it is made of a model and images instead of a study."""
+        """Whether it is made of models and images instead of a study."""
         return self.needs == (MODEL,)
 
     def drawings(self, of: Any, *more: Any, **options: Any) -> list[Drawing]:
@@ -131,7 +137,7 @@ def _figures_of(study: Study, asks: bool) -> Iterator[Drawing]:
     kinds = {one.kind for one in study.plan.measurements.values()}
     for name in list_figures():
         one = find_figure(name)
-        if one.of_model or not set(one.needs) <= kinds or (one.asks and not asks):
+        if not set(one.needs) <= kinds or (one.asks and not asks):
             continue
         try:
             yield from one.drawings(study)

@@ -1,0 +1,190 @@
+"""Methods by metrics, with what is clearly better, and how long maps take."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from suffice.draw.theme import Looks
+from suffice.metrics import ScoreTable
+from suffice.metrics.scores import higher_is_better, with_arrow
+from suffice.report.figures.charts import Marked, altair, data_of, names_axis, sentence, specification
+from suffice.report.figures.drawing import Drawing
+from suffice.report.figures.matrices import matrix_chart
+from suffice.report.figures.reading import families_of, origin, tables_of
+from suffice.report.figures.registry import figure
+from suffice.study import Study
+
+if TYPE_CHECKING:
+    import pyarrow
+
+CLEAR, UNCLEAR = " ★", " ☆"
+FEW = 2  # models, of which each has a chart of its own
+
+
+def method_table(scores: ScoreTable) -> pyarrow.Table:
+    """One row for each model, method and metric, with what is best.
+
+    Returns:
+        Columns ``model``, ``method``, ``metric``, ``mean``, ``standard_error``, ``images``, ``goodness`` (0 for the
+        worst of the model's methods, 1 for the best), ``mark`` (★ for the best where it is clearly better than the
+        second, ☆ where it is not), ``p`` (of the test between these two).
+    """
+    import pyarrow as pa
+
+    rows = []
+    for metric in scores.metrics:
+        for model in dict.fromkeys(row.model for row in scores.rows):
+            own = [row for row in scores.rows if row.model == model]
+            means = [row[metric].mean for row in own]
+            best, _, p = scores.standing(model, metric)
+            for row, mean in zip(own, means, strict=True):
+                clear = CLEAR if p < 0.05 else UNCLEAR
+                rows.append(
+                    {"model": model, "method": row.method, "metric": metric, "mean": mean,
+                     "standard_error": row[metric].standard_error, "images": int(row[metric].judged.sum()),
+                     "goodness": _goodness(mean, means, metric), "p": p if row.method == best else None,
+                     "mark": clear if row.method == best and len(own) > 1 else ""}
+                )  # fmt: skip
+    return pa.Table.from_pylist(rows)
+
+
+def _goodness(mean: float, means: list[float], metric: str) -> float:
+    """Where a mean lies between the worst, 0, and the best, 1; a half where neither way is better."""
+    known = [value for value in means if not math.isnan(value)]
+    better = higher_is_better(metric)
+    if better is None or math.isnan(mean) or max(known) == min(known):
+        return float("nan") if math.isnan(mean) else 0.5
+    share = (mean - min(known)) / (max(known) - min(known))
+    return share if better else 1 - share
+
+
+@figure(
+    "methods",
+    "Which method is truest to a model",
+    needs="metrics",
+    papers=("ViT-CX, Tables 1 and 2", "TIS, Tables 1–5 and 8", "EEA, tables of metrics"),
+    order=50,
+)
+def methods(study: Study, *, measurement: str | None = None, metric: str | None = None) -> list[Drawing]:
+    """Methods × metrics of a model, or with several models methods × models of a metric."""
+    made = []
+    wanted = tables_of(study, "metrics", measurement)
+    for name, scores in study.score_tables().items():
+        if name not in wanted or len({row.method for row in scores.rows}) < 2:
+            continue
+        table = method_table(scores)
+        models = list(dict.fromkeys(table["model"].to_pylist()))
+        metrics = [one for one in scores.metrics if metric in (None, one)]
+        views = (
+            [(f"methods-{model}", model, "metric", [r for r in table.to_pylist() if r["model"] == model])
+             for model in models]
+            if len(models) <= FEW
+            else [(f"methods-{one}", with_arrow(one), "model", [r for r in table.to_pylist() if r["metric"] == one])
+                  for one in metrics]
+        )  # fmt: skip
+        for title, about, across, rows in views:
+            made.append(_methods_drawing(study, name, scores, title, about, across, rows))
+    return made
+
+
+def _methods_drawing(
+    study: Study, name: str, scores: ScoreTable, title: str, about: str, across: str, rows: list[dict[str, Any]]
+) -> Drawing:
+    import pyarrow as pa
+
+    kept = ("standard_error", "goodness", "mark", "p")
+    heads = [with_arrow(r["metric"]) if across == "metric" else r["model"] for r in rows]
+    shown = [
+        {"row": r["method"], "column": head, "value": r["mean"], **{name: r[name] for name in kept}}
+        for r, head in zip(rows, heads, strict=True)
+    ]
+    table = pa.Table.from_pylist(shown)
+    best = (f"{r['column']}: {r['row']} {r['value']:.3g}{r['mark']}" for r in shown if r["mark"])
+    order = sorted(
+        dict.fromkeys(table["row"].to_pylist()),
+        key=lambda m: -sum(r["goodness"] for r in shown if r["row"] == m and not math.isnan(r["goodness"])),
+    )
+    spec = matrix_chart(
+        table,
+        down="method",
+        across=across,
+        order=order,
+        columns=list(dict.fromkeys(table["column"].to_pylist())),
+        format=".3f" if across == "metric" or len(order) < 12 else ".2f",
+        mark="mark",
+        shade="goodness",
+        value="mean",
+    )
+    metrics = ", ".join(f'avg("{one}")' for one in scores.metrics)
+    return Drawing(
+        name=title.replace("/", "-"),
+        title=f"Methods by {'metrics' if across == 'metric' else 'models'}: {about}",
+        reading="Means over images; dark is better within a column. ★ is the best, clearly better than the second "
+        "(Wilcoxon's test, p < 0.05); ☆ is the best, but the second could be as good.",
+        alt=f"{about}, protocol {scores.protocol}, {scores.images} images. Best: {sentence(best, 20)}.",
+        spec=spec,
+        table=table,
+        source=origin(study, [name], f"SELECT model, method, {metrics} FROM {name} WHERE error IS NULL GROUP BY ALL"),
+    )
+
+
+def time_chart(table: pyarrow.Table) -> dict[str, Any]:
+    """Seconds that a map of a method takes, a point a model; columns ``model``, ``family``, ``method``, ``seconds``."""
+    alt = altair()
+    looks = Looks.of_models(dict(zip(table["model"].to_pylist(), table["family"].to_pylist(), strict=True)))
+    marked = Marked("model", looks)
+    rows = table.to_pylist()
+    slowest = {r["method"]: max(x["seconds"] for x in rows if x["method"] == r["method"]) for r in rows}
+    order = sorted(slowest, key=lambda method: slowest[method])
+    axis = alt.Axis(title="seconds an image", format="~g", tickCount=6)
+    numbers = [alt.Tooltip("seconds:Q", format=".3~g"), alt.Tooltip("forwards:Q", format=",.0f")]
+    tips = ["method:N", "model:N", *numbers]
+    base = alt.Chart(data_of(table)).encode(
+        y=alt.Y("method:N", sort=order, axis=names_axis(grid=True)),
+        x=alt.X("seconds:Q", scale=alt.Scale(type="log"), axis=axis),
+        color=marked.color(),
+        shape=marked.shape(),
+        opacity=marked.opacity(),
+        tooltip=tips,
+    )
+    return specification(base.mark_point(filled=True, size=85).add_params(marked.chosen), height={"step": 24})
+
+
+@figure(
+    "time",
+    "How long a map takes",
+    needs="metrics",
+    papers=("TIS, Tables 6 and 7", "ViT-CX, Table 2, times"),
+    order=52,
+)
+def time(study: Study, *, measurement: str | None = None) -> list[Drawing]:
+    """Seconds for a map, by method and model, as the study measured them."""
+    import pyarrow as pa
+
+    families = families_of(study)
+    wanted = tables_of(study, "metrics", measurement)
+    rows: dict[tuple[str, str], dict[str, Any]] = {}
+    for name, scores in study.score_tables().items():
+        for row in scores.rows if name in wanted else ():
+            if row.seconds > 0:
+                known = {"seconds": row.seconds, "forwards": row.facts.get("forwards")}
+                rows[row.model, row.method] = {
+                    "model": row.model, "family": families.get(row.model, ""), "method": row.method, **known
+                }  # fmt: skip
+    if not rows:
+        return []
+    table = pa.Table.from_pylist(list(rows.values()))
+    words = (f"{r['method']} on {r['model']} {r['seconds']:.2g} s" for r in table.to_pylist())
+    return [
+        Drawing(
+            name="time",
+            title="How long a map takes",
+            reading="Seconds an image, on a logarithmic scale, with the device, precision and batches of the study; "
+            "they say nothing about other machines.",
+            alt=f"Seconds for a map: {sentence(words, 16)}.",
+            spec=time_chart(table),
+            table=table,
+            source=origin(study, wanted, "Metadata 'spent' of the tables of maps: seconds / images of each shard."),
+        )
+    ]
