@@ -101,7 +101,7 @@ def attribute(
             raise OptionError(f"attribute has no argument {name!r}. Did you mean {near[0]}=?")
     options = {name: name_of(v, net.module) if isinstance(v, nn.Module) else v for name, v in options.items()}
     chosen.check(options)
-    _check_fit(chosen, net)
+    _check_fit(chosen, net, options)
     if runner is None:
         _check_arithmetic(chosen, precision, compile)
     runner = Runner.of(net, runner, batch_size=batch_size, precision=precision, compile=compile).variant(chosen.work)
@@ -167,7 +167,7 @@ def _by_each(
     if unknown := [name for name in options if not any(name in method.options for method in methods)]:
         raise OptionError(f"None of {', '.join(names)} has an option {unknown[0]!r}.")
     for method in methods:  # before any work
-        _check_fit(method, net)
+        _check_fit(method, net, {name: value for name, value in options.items() if name in method.options})
     opened = open_images(images.detach() if isinstance(images, Tensor) else images)
     for method in methods:
         own = {name: value for name, value in options.items() if name in method.options}
@@ -217,8 +217,8 @@ def _scores_of_whole(pixels: Tensor, runner: Runner) -> Tensor:
     return torch.cat(list(runner.run(len(pixels), lambda rows: runner.net(pixels[rows]))))
 
 
-def _check_fit(method: Method, net: Classifier) -> None:
-    reason = method.incompatibility(net)
+def _check_fit(method: Method, net: Classifier, options: Mapping[str, Any]) -> None:
+    reason = method.incompatibility(net, options)
     if reason is not None:
         fitting = ", ".join(list_methods(net=net))
         raise OptionError(f"{method.name} does not fit {net.name}: {reason}. These fit: {fitting}.")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from suffice.vision import Classifier, Model
 
 Need = Literal["gradients", "feature maps", "tokens", "attention", "class token", "relevance"]
+Lacks = Callable[["Classifier", Mapping[str, Any]], "str | None"]
 Questions = Union[int, Callable[["Classifier", Mapping[str, Any]], "float | None"], None]
 Function = TypeVar("Function", bound=Callable[..., Tensor])
 
@@ -40,6 +41,7 @@ class Method:
         options: Its options with their defaults.
         aliases: Other names.
         incompatible: Looks closer at a model than ``needs`` can say: why the method does not fit it, or None.
+        lacks: What the method lacks for a model with some options, such as weights of its own; or None.
         cost: How much memory an image takes, in inputs of the model; so many fewer images come in one batch.
         questions: How many inputs an image puts through the model, a number or a function of the classifier and the
             options; None where that shows only on the way.
@@ -55,6 +57,7 @@ class Method:
     incompatible: Callable[[Classifier], str | None] | None = None
     cost: int = 1
     questions: Questions = None
+    lacks: Lacks | None = None
 
     def __str__(self) -> str:
         return self.name
@@ -68,8 +71,8 @@ class Method:
             return "gradients" if self.needs == ("gradients",) else "gradients inside"
         return "inside" if {"tokens", "attention"} & set(self.needs) else "scores"
 
-    def incompatibility(self, net: Classifier) -> str | None:
-        """Why this method does not fit a model; None where it does."""
+    def incompatibility(self, net: Classifier, options: Mapping[str, Any] = MappingProxyType({})) -> str | None:
+        """Why this method, with these options, does not fit a model; None where it does."""
         if not set(self.needs) <= {"gradients", "relevance"}:
             try:
                 anatomy = net.anatomy
@@ -81,7 +84,8 @@ class Method:
                 return "no attention of it can be read"
             if "class token" in self.needs and not anatomy.read_tokens:
                 return "its head reads no class token"
-        return None if self.incompatible is None else self.incompatible(net)
+        reason = None if self.incompatible is None else self.incompatible(net)
+        return self.lacks(net, {**self.options, **options}) if reason is None and self.lacks is not None else reason
 
     def check(self, options: Mapping[str, Any]) -> None:
         """Raise an error if an option is unknown, or has a value that it cannot have."""
@@ -101,6 +105,7 @@ def method(
     incompatible: Callable[[Classifier], str | None] | None = None,
     cost: int = 1,
     questions: Questions = None,
+    lacks: Lacks | None = None,
 ) -> Callable[[Function], Function]:
     """Declare a method; that is all it takes for it to be listed, called by name, offered by commands, and tested.
 
@@ -121,7 +126,7 @@ def method(
     def declare(function: Function) -> Function:
         about = (inspect.getdoc(function) or "").partition("\n")[0]
         options = MappingProxyType(keyword_options(function, name))
-        facts = (about, reference, needs, options, aliases, incompatible, cost, questions)
+        facts = (about, reference, needs, options, aliases, incompatible, cost, questions, lacks)
         _registry.add(Method(name, function, *facts), aliases)
         return function
 

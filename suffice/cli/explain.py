@@ -75,7 +75,7 @@ def explain(
     opened = images.open()
     chosen, options = opt.chosen_methods(method, option)
     net = model.load()
-    opt.note_precision(precision, [one for one in chosen if one.incompatibility(net) is None])
+    opt.note_precision(precision, [one for one in chosen if one.incompatibility(net, options[one.name]) is None])
     targets = target or []
     if out is None:
         out = Path("explanations")
@@ -89,7 +89,7 @@ def explain(
     else:
         images.check(opened)
         check_targets(net, opened, targets)
-        fits, left_out = fitting(chosen, net)
+        fits, left_out = fitting(chosen, net, options)
         measure = explaining(fits, targets, options, score, top)
         run = {"precision": precision, "batch": batch or "auto", "seed": seed}
         study = Study("explain", images.choice(), model.choice(), measure, run)
@@ -113,7 +113,7 @@ def explain(
         tables = "; scores.csv, scores.json and scores.parquet" if score else ""
         output.note(f"Written to {out}: {figures}, and the raw maps of {', '.join(found.methods)}{tables}")
     if method.strip() != "all":
-        opt.note_left_out(chosen, net)
+        opt.note_left_out(chosen, net, options)
     output.finish(found.skipped)
 
 

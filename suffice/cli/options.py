@@ -77,9 +77,9 @@ def chosen_methods(named: str, option: list[str] | None) -> tuple[list[Method], 
     return chosen, options
 
 
-def note_left_out(methods: list[Method], net: Classifier) -> None:
-    """Say which methods do not fit a model."""
-    note_misfits(net.name, [one.name for one in methods if one.incompatibility(net) is not None])
+def note_left_out(methods: list[Method], net: Classifier, options: dict[str, dict[str, Any]]) -> None:
+    """Say which methods, with their options, do not fit a model."""
+    note_misfits(net.name, [m.name for m in methods if m.incompatibility(net, options.get(m.name, {})) is not None])
 
 
 def note_misfits(model: str, names: list[str]) -> None:

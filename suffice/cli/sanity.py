@@ -84,7 +84,7 @@ def sanity(
         title = f"{found.model}, {found.images} images, {check}, {found.how}"
         output.print_table(title, HEADINGS, list(found.cells()), right=range(1, 5))
         output.note(RULE, *found.notes())
-    opt.note_left_out(methods, net)
+    opt.note_left_out(methods, net, options)
     if written:
         output.note(written)
     output.finish(found.skipped)

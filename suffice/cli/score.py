@@ -92,7 +92,9 @@ def score(
                 if not tables:
                     raise
         table = tables[-1]
-        left_out = {net.name: [m.name for m in methods if m.incompatibility(net) is not None] for net in nets}
+        left_out = {
+            net.name: list(dict.fromkeys(one.found.name for one in entries if not one.fits(net))) for net in nets
+        }
     else:
         images.check(opened)
         made = [{"name": one.found.name, "label": opt.label_of(one.name), **one.options} for one in entries]

@@ -51,6 +51,10 @@ class Entry:
         """What the table calls it."""
         return self.label or " ".join([self.found.name, *(f"{key}={value}" for key, value in self.options.items())])
 
+    def fits(self, net: Classifier) -> bool:
+        """Whether the method, with its options, fits a model."""
+        return self.found.incompatibility(net, self.options) is None
+
 
 @reports("Scoring")
 def score_table(
@@ -119,7 +123,7 @@ def score_table(
         raise OptionError(f"There is more than one {twice}; write Entry(method, options, label) with different labels.")
     for entry in entries:
         entry.found.check(entry.options)
-    pairs = [(net, entry) for net in classifiers for entry in entries if entry.found.incompatibility(net) is None]
+    pairs = [(net, entry) for net in classifiers for entry in entries if entry.fits(net)]
     if not pairs:
         models = ", ".join(net.name for net in classifiers)
         raise OptionError(f"None of {', '.join(names)} fits {models}; suffice.list_methods() lists others.")

@@ -155,7 +155,7 @@ def explain_images(
     """
     net = as_classifier(net)
     opened, runner = open_images(images), runner or Runner(net)
-    chosen, left_out = fitting([find_method(method) for method in methods], net)
+    chosen, left_out = fitting([find_method(method) for method in methods], net, options or {})
     check_format(format)
     _plan(net, len(opened), chosen, max(len(targets), 1), options or {}, score)
     predictions = net.predict(opened, batch_size=runner.batch_size, on_error=on_error)
@@ -207,9 +207,11 @@ def settings_of(
     return {"methods": of_methods, "targets": list(map(str, targets)), "score": score, "seed": seed}
 
 
-def fitting(methods: Sequence[Method], net: Classifier) -> tuple[list[Method], dict[str, str]]:
-    """The methods that fit a model, and why the others do not, by name."""
-    reasons = {method.name: method.incompatibility(net) for method in methods}
+def fitting(
+    methods: Sequence[Method], net: Classifier, options: Mapping[str, Mapping[str, Any]]
+) -> tuple[list[Method], dict[str, str]]:
+    """The methods that fit a model, each with its options, and why the others do not, by name."""
+    reasons = {method.name: method.incompatibility(net, options.get(method.name, {})) for method in methods}
     left_out = {name: reason for name, reason in reasons.items() if reason is not None}
     fitting = [method for method in methods if method.name not in left_out]
     if not fitting:

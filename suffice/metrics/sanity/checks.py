@@ -155,7 +155,7 @@ def _compare(
     """Compare the maps of a model with those of its versions in each draw, block by block of the images."""
     steps, draws, seed = (report.keywords[name] for name in ("steps", "draws", "seed"))
     given = open_images(images.detach() if isinstance(images, Tensor) else images)
-    chosen = _fitting(methods, net)
+    chosen = _fitting(methods, net, options)
     targets_of(targets, (), len(given))  # a wrong number of them is said at once
     opened, skipped = readable(given, on_error)
     unread = {skip.index for skip in skipped}
@@ -167,7 +167,9 @@ def _compare(
 
     def explained(version: Classifier, some: Images, method: Method, classes: Targets) -> Attribution:
         nonlocal done
-        own = options.get(method.name, {})
+        # What a method has learned of the trained model stays when that is randomized.
+        kept = {"any_weights": True} if "any_weights" in method.options else {}
+        own = {**kept, **options.get(method.name, {})}
         found = attribute(version, some, method, classes, seed=seed, batch_size=batch_size, **own)
         done += len(some)
         if on_progress is not None:
@@ -244,12 +246,12 @@ class _Gathered:
         return SanityRow(method, values, others, constants, torch.stack(self.example))
 
 
-def _fitting(methods: Methods, net: Classifier) -> list[Method]:
+def _fitting(methods: Methods, net: Classifier, options: Mapping[str, Mapping[str, Any]]) -> list[Method]:
     listed = [methods] if isinstance(methods, (str, Method)) else list(methods)
     found = [find_method(m) for m in listed]
     if len({m.name for m in found}) < len(found):
         raise OptionError(f"methods={[m.name for m in found]}; expected different ones.")
-    fitting = [m for m in found if m.incompatibility(net) is None]
+    fitting = [m for m in found if m.incompatibility(net, options.get(m.name, {})) is None]
     if not fitting:
         names = ", ".join(m.name for m in found) or "no method"
         raise OptionError(f"None of {names} fits {net.name}; suffice.list_methods() lists others.")

@@ -76,7 +76,7 @@ class Maps(Measurement):
 
     def misfit(self, net: Classifier) -> str | None:
         """Why the method cannot be used with a model; None where it can."""
-        return find_method(self.method).incompatibility(net) or no_such_class(net, self.target)
+        return find_method(self.method).incompatibility(net, self.options) or no_such_class(net, self.target)
 
     def questions(self, net: Classifier) -> float | None:
         """Inputs that an image puts through the model."""

@@ -1,0 +1,49 @@
+"""Train the explainers that come with the package, and put them beside the weights of the zoo.
+
+OMP_NUM_THREADS=1 nice -n 15 python benchmarks/ship_explainers.py
+
+Each is trained on the first 1,000 training scenes, of which a tenth is held out; test scenes are left out by their
+content, and none is among them anyway. Weights are in half precision, 3.6 MB in all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+
+import suffice
+from suffice.attribution.learned import ExplainerRecipe, save_explainer, train_explainer
+from suffice.attribution.learned.ready import READY, ready_name
+
+NETWORKS = ("zoo/resnet", "zoo/deit", "zoo/convnext", "zoo/swin")
+IMAGES = "scenes:train[:1000]"
+MOST = 4_000_000  # bytes of all files
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="*", default=NETWORKS, help="these networks")
+    parser.add_argument("--steps", type=int, default=150)
+    parser.add_argument("--mask-weight", type=float, default=5.0)
+    options = parser.parse_args()
+    READY.mkdir(parents=True, exist_ok=True)
+    for name in options.only:
+        net = suffice.load(name)
+        recipe = ExplainerRecipe(steps=options.steps, mask_weight=options.mask_weight)
+        began, file = time.process_time(), READY / ready_name(name)
+        trained = train_explainer(
+            net, IMAGES, recipe, on_progress=lambda row: row.validation and print(row, file=sys.stderr, flush=True)
+        )
+        save_explainer(trained, file)
+        last, seconds = trained.history[-1], time.process_time() - began
+        found = f"loss {last.validation:.3f}  confidence {last.confidence:.3f}  kept {last.kept:.3f}"
+        print(f"{name:14} {found}  {seconds:.0f} s", flush=True)
+    total = sum(file.stat().st_size for file in READY.glob("*.safetensors"))
+    print(f"{total:,} bytes")
+    if total > MOST:
+        sys.exit(f"More than {MOST:,} bytes.")
+
+
+if __name__ == "__main__":
+    main()
