@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 import suffice
-from suffice.cli import bench, demo, evidence, explain, listing, predict, sanity, score, study, train
+from suffice.cli import bench, compare, demo, evidence, explain, listing, predict, sanity, score, serve, study, train_explainer
 from suffice.cli.messages import of_this_command
 from suffice.cli.output import stderr
 from suffice.errors import SufficeError
@@ -46,7 +46,8 @@ app.command("score", epilog=score.EXAMPLES)(score.score)
 app.command("sanity", epilog=sanity.EXAMPLES)(sanity.sanity)
 app.command("evidence", epilog=evidence.EXAMPLES)(evidence.evidence)
 app.add_typer(study.app, name="study")
-app.command("train", epilog=train.EXAMPLES)(train.train)
+app.command("compare", epilog=compare.EXAMPLES)(compare.compare)
+app.add_typer(train_explainer.train_app, name="train")
 app.add_typer(bench.app, name="bench")
 
 

@@ -25,6 +25,7 @@ EXAMPLES = output.examples(
     "suffice train deit-distilled --teacher resnet --out trained",
     "suffice train timm/resnet10t --data photos/train --validation photos/val --size 64 --epochs 30",
     "suffice train resnet --permute-labels --images 2000 --steps 3000",
+    "suffice train explainer --help",
 )
 
 PERMUTED_IMAGES = 2_000  # so few can be learned by heart in a minute

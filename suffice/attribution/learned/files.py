@@ -50,7 +50,7 @@ class LoadedExplainer:
             raise CheckpointError(
                 f"The explainer was trained for {about['name']} with weights {about['weights'][:8]}, but {net.name} "
                 f"has weights {weights_hash(net.module)[:8]}. Train one for it: suffice train explainer --model "
-                f"{net.name} --images …; or write any_weights=True to see what it makes of a model that it does not know."
+                f"{net.name} --images …; or any_weights=True to see what it makes of an unknown model."
             )
         if list(net.size) != about["size"]:
             raise CheckpointError(f"The explainer takes images of {about['size']} pixels, {net.name} {list(net.size)}.")

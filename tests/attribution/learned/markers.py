@@ -1,4 +1,4 @@
-"""A classifier with a known reason: it says whether a cell of its grid is red, wherever that is, and looks elsewhere not."""
+"""A classifier with a known reason: it says whether a cell of its grid is red, wherever that is."""
 
 import torch
 from torch import nn

@@ -1,7 +1,6 @@
 """On a classifier whose reason is known, a trained explainer finds it in images that it has not seen."""
 
 import pytest
-import torch
 
 import suffice
 from suffice.attribution.learned import ExplainerRecipe, train_explainer

@@ -1,0 +1,188 @@
+"""``suffice train explainer``: train a network that explains another, on images of your own."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+from typer.core import TyperGroup
+
+from suffice.cli import options as opt
+from suffice.cli import output
+from suffice.cli import train as train_network
+from suffice.cli.groups import ModelOptions, flat
+from suffice.errors import CheckpointError, OptionError
+
+if TYPE_CHECKING:
+    from suffice.attribution.learned import ExplainerProgress
+
+EXAMPLES = output.examples(
+    "suffice train explainer --model zoo/vgg --images 'scenes:train[:1000]' --out explainers",
+    "suffice train explainer --model timm/resnet50 --images photos --never held-out --steps 2000",
+    "suffice train explainer --model zoo/vgg --images 'scenes:train[:1000]' --explainer zoo/deit",
+)
+SHOWN = 15  # rows on a terminal
+COLUMNS = ("step", "loss", "val loss", "confidence", "kept", "images/s", "left")
+
+NETWORK = "network"  # what is trained where it is not said
+
+Explains = Literal["predicted", "label"]
+MaskLoss = Literal["bce", "bce-of-logit", "l1"]
+Trains = Literal["all", "head"]
+
+
+def train_explainer(
+    model: ModelOptions,
+    images: Annotated[
+        list[str], typer.Option("--images", help="To train on: folder, files, list; repeat for several.")
+    ],
+    explainer: Annotated[
+        str | None, typer.Option("--explainer", help="Model whose copy learns to explain.  [default: the model itself]")
+    ] = None,
+    never: Annotated[
+        list[str] | None, typer.Option(help="Images to evaluate on later: left out of training, by content.")
+    ] = None,
+    explains: Annotated[Explains, typer.Option(help="Class that masks keep: the predicted one, or the label.")] = (
+        "predicted"
+    ),
+    mask_weight: Annotated[float | None, typer.Option(min=0, help="Weight of the mask's size.  [default: 5]")] = None,
+    mask_loss: Annotated[MaskLoss | None, typer.Option(help="How it is measured.  [default: bce]")] = None,
+    trains: Annotated[Trains | None, typer.Option(help="What is trained.  [default: all]")] = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="Number of batches; goes before --epochs.")] = None,
+    epochs: Annotated[float | None, typer.Option(help="Passes over the images.  [default: 4]")] = None,
+    images_per_batch: Annotated[
+        int | None, typer.Option("--batch", min=1, help="Images in a batch.  [default: 32]")
+    ] = None,
+    lr: Annotated[float | None, typer.Option(help="Highest learning rate.")] = None,
+    seed: Annotated[int, typer.Option(help="Of the head's weights and the order of images.")] = 0,
+    precision: opt.ModelPrecision = "fp32",
+    out: Annotated[Path, typer.Option(callback=opt.writable, help="Folder for the explainer and checkpoints.")] = Path(
+        "explainers"
+    ),
+    checkpoint_every: Annotated[int, typer.Option(min=1, help="Steps between two checkpoints.")] = 100,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where the same command was stopped.")] = False,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Train an explainer of a model, and write it to OUT/MODEL.safetensors for the method eea: --option explainer=FILE.
+
+    It looks at an image and keeps as little of it as the model needs to decide as before; the model itself is not
+    changed. A tenth of the images is held out to look at on the way. Ctrl-C saves the state; the same command with
+    --resume goes on.
+    """
+    from suffice.attribution.learned import ExplainerRecipe, open_explainer_images, save_explainer
+    from suffice.attribution.learned import train_explainer as train
+    from suffice.attribution.learned.files import explainer_facts
+    from suffice.perturb import Runner
+    from suffice.vision import load
+
+    name = model.model.replace("/", "-") + ("" if explainer is None else f"-by-{explainer.replace('/', '-')}")
+    weights, checkpoint = out / f"{name}.safetensors", out / name / "last.pt"
+    if checkpoint.exists() and not resume:
+        raise OptionError(
+            f"{checkpoint} holds an unfinished run. Go on with --resume, remove it, or choose another --out."
+        )
+    if resume and not checkpoint.exists():
+        raise CheckpointError(f"There is nothing to resume: {checkpoint} does not exist. Start without --resume.")
+    net = model.load()
+    given = {
+        "explains": explains, "mask_weight": mask_weight, "mask_loss": mask_loss, "trains": trains, "steps": steps,
+        "epochs": epochs, "batch": images_per_batch, "lr": lr, "seed": seed,
+    }  # fmt: skip
+    chosen: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+    recipe = ExplainerRecipe(**chosen)
+    trunk = None if explainer is None else load(explainer, device=net.device)
+    with output.progress("Preparing images") as on_images:
+        prepared = open_explainer_images(
+            Runner(net, precision=precision), images[0] if len(images) == 1 else images, explains=explains,
+            never=(never[0] if len(never) == 1 else never) if never else None, name=" ".join(images),
+            on_progress=on_images,
+        )  # fmt: skip
+    title = f"Explainer of {net.name}{'' if trunk is None else f' by {trunk.name}'}, {len(prepared.train):,} images"
+    try:
+        with _live_table(title) as on_progress:
+            trained = train(
+                net, prepared, recipe, trunk=trunk, precision=precision, checkpoint=checkpoint,
+                checkpoint_every=checkpoint_every, resume=resume, on_progress=on_progress,
+            )  # fmt: skip
+    except KeyboardInterrupt:
+        if checkpoint.exists():
+            again = shlex.join(["suffice", *(a for a in sys.argv[1:] if a != "--resume"), "--resume"])
+            output.note(f"Stopped; the state is in {checkpoint}. Go on with:\n  {again}")
+        raise typer.Exit(130) from None
+    save_explainer(trained, weights)
+    with contextlib.suppress(OSError):  # only tidying: the explainer is safe
+        checkpoint.unlink(missing_ok=True)
+        checkpoint.parent.rmdir()
+    if as_json:
+        history = [asdict(row) for row in trained.history]
+        output.print_json({**explainer_facts(trained), "history": history, "file": str(weights)})
+        return
+    last = trained.history[-1]
+    rows = [
+        ("confidence kept", f"{last.confidence:.3f}"),
+        ("of the image kept", f"{last.kept:.1%}"),
+        ("loss on images held out", f"{last.validation:.4f}"),
+        ("images", ", ".join(f"{v:,} {k}" for k, v in trained.images.items() if k != "name")),
+        ("seconds", f"{trained.seconds:.1f}"),
+        ("explainer", weights),
+    ]
+    output.print_table(title, ("quantity", "value"), rows)
+
+
+def _cells(row: ExplainerProgress) -> tuple[str, ...]:
+    left = f"{row.remaining // 60:.0f}:{row.remaining % 60:02.0f}"
+    looked = ("", "", "")
+    if row.validation is not None and row.confidence is not None and row.kept is not None:
+        looked = f"{row.validation:.4f}", f"{row.confidence:.3f}", f"{row.kept:.1%}"
+    return f"{row.step}/{row.steps}", f"{row.loss:.4f}", *looked, f"{row.rate:,.0f}", left
+
+
+@contextlib.contextmanager
+def _live_table(title: str) -> Iterator[Callable[[ExplainerProgress], None]]:
+    """Show a run on standard error: a table that grows on a terminal, one line per row when piped."""
+    from rich.live import Live
+
+    if not output.stderr.is_terminal:
+        print(*COLUMNS, sep="\t", file=sys.stderr)
+
+        def line(row: ExplainerProgress) -> None:
+            if row.validation is not None:
+                print(*_cells(row), sep="\t", file=sys.stderr, flush=True)
+
+        yield line
+        return
+    rows: list[ExplainerProgress] = []
+
+    with Live(console=output.stderr, auto_refresh=False) as live:
+
+        def update(row: ExplainerProgress) -> None:
+            """Draw the last rows with a look at images held out, and this one, dim if it has none."""
+            table = output.empty_table(title, COLUMNS, right=range(len(COLUMNS)))
+            for kept in rows[-SHOWN:]:
+                table.add_row(*_cells(kept))
+            table.add_row(*_cells(row), style="dim" if row.validation is None else None)
+            if row.validation is not None:
+                rows.append(row)
+            live.update(table, refresh=True)
+
+        yield update
+
+
+class _Train(TyperGroup):
+    """``suffice train NAME`` trains a network; what else there is to train is called by its own name."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if not args or args[0] not in self.commands:
+            args = [NETWORK, *args]
+        return super().parse_args(ctx, args)
+
+
+train_app = typer.Typer(cls=_Train, help="Train a small network, or an explainer of one.")
+train_app.command(NETWORK, epilog=train_network.EXAMPLES)(train_network.train)
+train_app.command("explainer", epilog=EXAMPLES)(flat(train_explainer))
