@@ -128,20 +128,21 @@ def matrix_chart(
 
 
 def _heads(title: str, heads: list[str]) -> Any:
-    """An axis of names above columns: level where they fit, else slanted."""
+    """An axis of names above columns: level where they fit a narrow page, else slanted."""
     alt = altair()
     longest = max((len(name) for name in heads), default=0)
-    fits = f"width / {max(len(heads), 1)} > {7 * longest + 8}"
+    level = 260 / max(len(heads), 1) > 7 * longest + 8
+    slanted = {"labelAngle": -50, "labelAlign": "left", "labelBaseline": "middle", "labelPadding": 9}
+    how: dict[str, Any] = {} if level else slanted
     return alt.Axis(
         title=title,
         orient="top",
-        labelAngle=alt.ExprRef(expr=f"{fits} ? 0 : -50"),
-        labelAlign=alt.ExprRef(expr=f"{fits} ? 'center' : 'left'"),
-        labelBaseline=alt.ExprRef(expr=f"{fits} ? 'bottom' : 'middle'"),
-        labelLimit=150,
+        labelAngle=how.pop("labelAngle", 0),
+        labelLimit=130,
         labelOverlap=False,
         ticks=False,
         domain=False,
+        **how,
     )
 
 

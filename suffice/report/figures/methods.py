@@ -18,7 +18,7 @@ from suffice.study import Study
 if TYPE_CHECKING:
     import pyarrow
 
-CLEAR, UNCLEAR = " ★", " ☆"
+CLEAR, UNCLEAR = " *", " °"
 FEW = 2  # models, of which each has a chart of its own
 
 
@@ -27,8 +27,8 @@ def method_table(scores: ScoreTable) -> pyarrow.Table:
 
     Returns:
         Columns ``model``, ``method``, ``metric``, ``mean``, ``standard_error``, ``images``, ``goodness`` (0 for the
-        worst of the model's methods, 1 for the best), ``mark`` (★ for the best where it is clearly better than the
-        second, ☆ where it is not), ``p`` (of the test between these two).
+        worst of the model's methods, 1 for the best), ``mark`` (* for the best where it is clearly better than the
+        second, ° where it is not), ``p`` (of the test between these two).
     """
     import pyarrow as pa
 
@@ -120,8 +120,8 @@ def _methods_drawing(
     return Drawing(
         name=title.replace("/", "-"),
         title=f"Methods by {'metrics' if across == 'metric' else 'models'}: {about}",
-        reading="Means over images; dark is better within a column. ★ is the best, clearly better than the second "
-        "(Wilcoxon's test, p < 0.05); ☆ is the best, but the second could be as good.",
+        reading="Means over images; dark is better within a column. * is the best, clearly better than the second "
+        "(Wilcoxon's test, p < 0.05); ° is the best, but the second could be as good.",
         alt=f"{about}, protocol {scores.protocol}, {scores.images} images. Best: {sentence(best, 20)}.",
         spec=spec,
         table=table,
