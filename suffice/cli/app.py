@@ -9,7 +9,21 @@ from typing import Annotated
 import typer
 
 import suffice
-from suffice.cli import bench, compare, demo, evidence, explain, listing, predict, sanity, score, serve, study, train_explainer
+from suffice.cli import (
+    bench,
+    compare,
+    demo,
+    evidence,
+    explain,
+    figure,
+    listing,
+    predict,
+    sanity,
+    score,
+    serve,
+    study,
+    train_explainer,
+)
 from suffice.cli.messages import of_this_command
 from suffice.cli.output import stderr
 from suffice.errors import SufficeError
@@ -47,6 +61,7 @@ app.command("sanity", epilog=sanity.EXAMPLES)(sanity.sanity)
 app.command("evidence", epilog=evidence.EXAMPLES)(evidence.evidence)
 app.add_typer(study.app, name="study")
 app.command("compare", epilog=compare.EXAMPLES)(compare.compare)
+app.command("figure", epilog=figure.EXAMPLES)(figure.figure)
 app.add_typer(train_explainer.train_app, name="train")
 app.add_typer(bench.app, name="bench")
 

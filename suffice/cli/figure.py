@@ -1,0 +1,151 @@
+"""``suffice figure``: one figure of a study, or of a model and images, as a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from suffice.cli import options as opt
+from suffice.cli import output
+from suffice.errors import OptionError
+
+if TYPE_CHECKING:
+    from suffice.report.figures import Drawing, Figure
+
+EXAMPLES = output.examples(
+    "suffice figure  # lists all, with the figures of papers that they correspond to",
+    "suffice figure landscape runs/first --out landscape.pdf",
+    "suffice figure attention-graphs runs/first --image cat.jpg --model timm/resnet50,timm/deit_small_patch16_224",
+    "suffice figure classes cat.jpg --model timm/deit_small_patch16_224 --method tis,cgw2 --targets @1,@2",
+)
+COLUMNS = ("figure", "what it shows", "made of", "in papers")
+
+
+def figure(
+    name: Annotated[str | None, typer.Argument(help="Of the figure; none: list all.")] = None,
+    of: Annotated[
+        list[str] | None, typer.Argument(metavar="RUN|IMAGES", help="The folder of a study; for some, images.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="File (.svg, .png, .pdf), or a folder; default: NAME.svg in this folder.")
+    ] = None,
+    image: Annotated[str | None, typer.Option(help="Of the study: its position, or its name.")] = None,
+    images: Annotated[str | None, typer.Option(help="Of the study, several, separated by commas.")] = None,
+    model: Annotated[str | None, typer.Option("--model", "-m", help="Model, or several, separated by commas.")] = None,
+    method: Annotated[str | None, typer.Option(help="Of the maps; for some figures several.")] = None,
+    metric: Annotated[str | None, typer.Option(help="Of the scores.")] = None,
+    measurement: Annotated[str | None, typer.Option(help="Of the study, where several could be meant.")] = None,
+    targets: Annotated[
+        str | None, typer.Option(help="Classes to explain: labels, @1, @2, …, separated by commas.")
+    ] = None,
+    option: Annotated[list[str] | None, typer.Option(help="Further option of the figure: NAME=VALUE.")] = None,
+    checkpoint: Annotated[Path | None, typer.Option(help="Weights of the model instead of the published ones.")] = None,
+    device: opt.Device = None,
+    dark: Annotated[bool, typer.Option("--dark", help="For dark pages.")] = False,
+    width: Annotated[int | None, typer.Option(min=100, help="Of a chart's plot, in pixels.")] = None,
+    table: Annotated[bool, typer.Option("--table", help="Also write the numbers, as CSV beside the figure.")] = False,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Draw a figure of a study, or of a model and images; without a name, list all figures."""
+    from suffice.draw.files import is_picture
+    from suffice.report.figures import find_figure
+
+    if name is None:
+        _list(as_json)
+        return
+    one = find_figure(name)
+    if not of:
+        raise OptionError(f"{name} is made of {_made_of(one)}; name it: suffice figure {name} {_placeholder(one)}")
+    if out is not None and out.suffix and not is_picture(out):
+        raise OptionError(f"--out {out}; expected a file that ends with .svg, .png or .pdf, or a folder.")
+    given: dict[str, Any] = {
+        "image": image, "images": images, "method": method, "metric": metric, "measurement": measurement,
+        "targets": targets, **_further(option),
+    }  # fmt: skip
+    chosen = {key: value for key, value in given.items() if value is not None}
+    with output.asking(name):
+        made = _drawn(one, of, model, checkpoint, device, chosen)
+    if not made:
+        raise OptionError(f"The study has too little for {name}: it has {_made_of(one)}, but nothing to compare.")
+    files = [_saved(drawing, _place(out, drawing, len(made)), dark, width, table) for drawing in made]
+    if as_json:
+        said = ("name", "title", "reading", "alt", "source")
+        pairs = zip(files, made, strict=True)
+        output.print_json([{"file": str(f), **{name: getattr(d, name) for name in said}} for f, d in pairs])
+        return
+    for file, drawing in zip(files, made, strict=True):
+        print(file)
+        output.note(drawing.title, f"  {drawing.reading}")
+
+
+def _drawn(
+    one: Figure, of: list[str], model: str | None, checkpoint: Path | None, device: str | None, chosen: dict[str, Any]
+) -> list[Drawing]:
+    """Open what a figure is made of, and make it."""
+    from suffice.study import Study
+    from suffice.vision import load, open_images
+
+    if one.of_model:
+        if model is None:
+            raise OptionError(f"{one.name} needs --model.")
+        how: dict[str, Any] = {"device": device, **({} if checkpoint is None else {"checkpoint": checkpoint})}
+        nets = [load(name.strip(), **how) for name in model.split(",")]
+        return one.drawings(nets, open_images(of[0] if len(of) == 1 else of), **chosen)
+    if len(of) > 1:
+        raise OptionError(f"{one.name} is made of {_made_of(one)}: expected one folder, and got {len(of)}.")
+    if one.of_file:
+        return one.drawings(Path(of[0]), **chosen)
+    if model is not None:
+        chosen["models" if "models" in one.options else "model"] = model
+    return one.drawings(Study.open(of[0]), **chosen)
+
+
+def _further(option: list[str] | None) -> dict[str, Any]:
+    return opt.method_options(option or [], [""])[""]
+
+
+def _place(out: Path | None, drawing: Drawing, count: int) -> Path:
+    """The file of a drawing; where a figure has several, each has its own name."""
+    if out is None or not out.suffix:
+        return (out or Path()) / f"{drawing.name}.svg"
+    return out if count == 1 else out.with_name(f"{out.stem}-{drawing.name}{out.suffix}")
+
+
+def _saved(drawing: Drawing, file: Path, dark: bool, width: int | None, table: bool) -> Path:
+    how: dict[str, Any] = {} if width is None else {"width": width}
+    drawing.save(file, dark, **how)
+    if table and drawing.table is not None:
+        import pyarrow.csv
+
+        pyarrow.csv.write_csv(drawing.table, file.with_suffix(".csv"))
+    return file
+
+
+def _list(as_json: bool) -> None:
+    from suffice.report.figures import find_figure, list_figures
+
+    every = [find_figure(name) for name in list_figures()]
+    if as_json:
+        output.print_json(
+            [
+                {"name": f.name, "title": f.title, "needs": f.needs, "papers": f.papers, "asks": f.asks,
+                 "options": dict(f.options)}
+                for f in every
+            ]
+        )  # fmt: skip
+        return
+    output.print_table("", COLUMNS, [(f.name, f.title, _made_of(f), "; ".join(f.papers)) for f in every])
+
+
+def _made_of(one: Figure) -> str:
+    if one.of_model:
+        return "a model and images"
+    if one.of_file:
+        return "what suffice sanity --out wrote"
+    return f"a study with {' and '.join(one.needs)}"
+
+
+def _placeholder(one: Figure) -> str:
+    return "IMAGES --model MODEL" if one.of_model else "RUN"
