@@ -12,6 +12,7 @@ The rooms, from the street to the roof; each may use those before it:
 * :mod:`suffice.study`: models × images × measurements, run to the end and kept in one folder.
 * :mod:`suffice.compare`: what differs between models, by how much, and whether it could be chance.
 * :mod:`suffice.report`: results as pictures and pages.
+* :mod:`suffice.explorer`: touch an image, and every model answers: the page of ``suffice serve``.
 * :mod:`suffice.bench`: speed beside the bare model and beside peers.
 * :mod:`suffice.cli`: the commands.
 * :mod:`suffice.testing`: oracle classifiers and conformance checks, for anyone who adds to the house.
@@ -77,7 +78,7 @@ _ROOM_OF = {
     **dict.fromkeys(("CrossTest", "cross_test"), "compare"),
 }
 _ROOMS = (
-    "vision", "zoo", "perturb", "draw", "attribution", "evidence", "metrics", "study", "compare", "report", "bench",
+    "vision", "zoo", "perturb", "draw", "attribution", "evidence", "metrics", "study", "compare", "report", "explorer", "bench",
     "testing",
 )  # fmt: skip
 

@@ -235,6 +235,25 @@ def reporting(wanted: bool, what: str, console: Console | None = None) -> Iterat
 
 
 @contextmanager
+def watching(show: Callable[[Meter], None], what: str = "") -> Iterator[None]:
+    """Tell a function how far the work inside is, ten times a second at most; an error that it raises ends the work.
+
+    Example:
+        >>> said = []
+        >>> with watching(lambda meter: said.append(meter.text)), stage("rise", units=1):
+        ...     time.sleep(2 * OFTEN)
+        ...     asked(600)
+        >>> said[0].partition(" ·")[0]
+        '600 questions'
+    """
+    token = _active.set(Meter(what, lambda meter, last: show(meter)))
+    try:
+        yield
+    finally:
+        _active.reset(token)
+
+
+@contextmanager
 def _display(console: Console | None) -> Iterator[Callable[[Meter, bool], None]]:
     """What shows a meter, where people look."""
     if console is None and "ipykernel" in sys.modules:

@@ -16,7 +16,7 @@ import suffice
 ROOT = Path(suffice.__file__).parent
 # From the street to the roof: a room may use the rooms before it and none behind it.
 ROOMS = (
-    "vision", "zoo", "perturb", "draw", "attribution", "evidence", "metrics", "study", "compare", "report", "explore",
+    "vision", "zoo", "perturb", "draw", "attribution", "evidence", "metrics", "study", "compare", "report", "explorer",
     "bench", "cli",
 )  # fmt: skip
 BESIDE = "testing"  # stands beside the house and may use any room

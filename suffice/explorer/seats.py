@@ -1,0 +1,153 @@
+"""A model at the bench: its probes, kept ready, and what it answers."""
+
+from __future__ import annotations
+
+import copy
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from suffice.draw import to_png
+from suffice.explorer.pictures import Kept, Pictures
+from suffice.explorer.reading import Question
+from suffice.perturb import Grid, Probe, RegionMasks, Runner, make_baseline
+from suffice.vision import Classifier
+
+ENOUGH = 0.9  # ratio from which on a region is enough
+PROBES = 48  # kept for each model
+REMEMBERED = 1 << 16  # answers of a probe
+
+
+class Seen(NamedTuple):
+    """An image as a model sees it."""
+
+    pixels: Tensor  # [1, 3, H, W]
+    scores: Tensor  # on the whole image, [1, classes]
+
+
+class Desk:
+    """One copy of a model with its runner and its probes; for one thread.
+
+    Args:
+        net: The classifier.
+        pictures: The images.
+    """
+
+    def __init__(self, net: Classifier, pictures: Pictures) -> None:
+        self.net, self.pictures = net, pictures
+        self.runner = Runner(net)
+        self._seen: Kept[Seen] = Kept(PROBES)
+        self._probes: Kept[Probe] = Kept(PROBES)
+        self.kept: Kept[Any] = Kept(PROBES)  # evidence and maps that were found
+
+    def see(self, image: str) -> Seen:
+        """An image as the model sees it, and what it makes of the whole of it."""
+
+        def look() -> Seen:
+            pixels = self.net.prepare(self.pictures[image])
+            return Seen(pixels, self.runner.scores(pixels))
+
+        return self._seen.get_or(image, look)
+
+    def probe(self, asked: Question) -> Probe:
+        """The probe of an image, baseline, grid and class; there is one for all questions about them."""
+        seen = self.see(asked.image)
+        target = int(self.net.targets(asked.target, seen.scores)[0])
+
+        def make() -> Probe:
+            return Probe(
+                self.net,
+                seen.pixels,
+                target,
+                baseline=asked.baseline,
+                grid=asked.grid,
+                runner=self.runner,
+                remember=REMEMBERED,
+                whole=seen.scores,
+            )
+
+        return self._probes.get_or((asked.image, asked.baseline, asked.grid, target), make)
+
+    def answer(self, asked: Question) -> dict[str, Any]:
+        """What the model says of a region; ``says`` is the class that wins where the target does not."""
+        probe = self.probe(asked)
+        region = probe.grid.from_cells([asked.cells])
+        response = probe.respond(0, region)
+        confidence, whole, target = float(response.score[0]), float(probe.whole[0]), int(probe.targets[0])
+        wins = bool(response.correct[0])
+        ratio = confidence / whole if whole > 0 else 0.0
+        return {
+            "confidence": confidence,
+            "whole": whole,
+            "ratio": ratio,
+            "enough": ratio >= ENOUGH - 1e-6,
+            "target": target,
+            "label": self.label(target),
+            "wins": wins,
+            "says": None if wins else self._winner(asked, probe.grid, region),
+        }
+
+    def top(self, image: str, count: int = 5) -> list[dict[str, Any]]:
+        """The classes that the model finds most likely on the whole image."""
+        scores, classes = self.see(image).scores[0].topk(min(count, self.see(image).scores.shape[1]))
+        return [
+            {"target": target, "label": self.label(target), "confidence": score}
+            for target, score in zip(classes.tolist(), scores.tolist(), strict=True)
+        ]
+
+    def views(self, image: str, baseline: str) -> dict[str, Any]:
+        """What the model sees, and what shows where cells are hidden, as the bytes of PNG files."""
+        pixels = self.see(image).pixels
+        hidden = make_baseline(baseline, pixels, mean=self.net.mean)
+        return {"shown": to_png(pixels[0].cpu()), "hidden": to_png(hidden[0].cpu())}
+
+    def label(self, target: int) -> str:
+        """The name of a class, or its index as text."""
+        return self.net.labels[target] if self.net.labels else str(target)
+
+    def _winner(self, asked: Question, grid: Grid, region: Tensor) -> dict[str, Any]:
+        pixels = self.see(asked.image).pixels
+        hidden = make_baseline(asked.baseline, pixels, mean=self.net.mean)
+        mask = RegionMasks(region, grid).rows(slice(1), self.net.size, pixels.device)
+        scores = self.runner.scores(torch.where(mask[:, None], pixels, hidden))[0]
+        target = int(scores.argmax())
+        return {"target": target, "label": self.label(target), "confidence": float(scores[target])}
+
+
+class Seat:
+    """A model at the bench: a desk for quick questions, and one with a copy of the model for long work.
+
+    Attributes:
+        name: By which the page knows it; the names of all seats differ.
+        quick: For the thread of quick questions.
+        device: Where the model is, as text.
+    """
+
+    def __init__(self, net: Classifier, name: str, pictures: Pictures) -> None:
+        self.net, self.name, self.device = net, name, str(net.device)
+        self.quick = Desk(net, pictures)
+        self._pictures = pictures
+
+    @cached_property
+    def slow(self) -> Desk:
+        """For the thread of long work: hooks and gradients of methods touch a module of their own."""
+        return Desk(self.net.with_module(copy.deepcopy(self.net.module)), self._pictures)
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What the page has to know of it."""
+        height, width = self.net.size
+        return {"name": self.name, "family": self.net.family, "height": height, "width": width, "device": self.device}
+
+
+def seats_of(nets: list[Classifier], pictures: Pictures) -> dict[str, Seat]:
+    """Seats by name; models of one name get numbers."""
+    seats: dict[str, Seat] = {}
+    for net in nets:
+        name, number = net.name, 2
+        while name in seats:
+            name, number = f"{net.name} ({number})", number + 1
+        seats[name] = Seat(net, name, pictures)
+    return seats

@@ -1,0 +1,41 @@
+"""A small explorer, and an application around it, for all tests of the room."""
+
+import pytest
+import torch
+from starlette.testclient import TestClient
+
+import suffice
+from suffice.explorer import Explorer
+from suffice.explorer.app import make_app
+from suffice.testing import AnyOf
+
+TOKEN = "token-of-the-tests"
+
+
+@pytest.fixture(scope="session")
+def oracle() -> AnyOf:
+    """Decides by cells 17 and 24, or by cell 30, of a 7×7 grid."""
+    return AnyOf([(17, 24), (30,)], grid=7)
+
+
+@pytest.fixture(scope="session")
+def explorer(oracle):
+    """Two small networks and an oracle, before three scenes and the oracle's own image."""
+    nets = [suffice.load("zoo/resnet"), suffice.load("zoo/deit"), oracle.classifier(56).replace(name="oracle")]
+    images = [suffice.open_images("scenes:test[:3]"), oracle.image(56)]
+    made = Explorer(nets, suffice.open_images(images))
+    yield made
+    made.close()
+    assert not made.failures, made.failures[-1]
+
+
+@pytest.fixture(scope="session")
+def client(explorer):
+    """Asks as a script does."""
+    with TestClient(make_app(explorer, TOKEN, ("testserver",)), headers={"Authorization": f"Bearer {TOKEN}"}) as opened:
+        yield opened
+
+
+@pytest.fixture(autouse=True)
+def _quiet_threads():
+    torch.set_num_threads(1)
