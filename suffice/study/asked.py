@@ -11,11 +11,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from suffice.errors import OptionError, StudyError, SufficeError
-from suffice.options import Count, check_fields, check_options
+from suffice.options import check_options
 from suffice.plugins import did_you_mean
+from suffice.study.choices import Contrast, HowToRun, ImageChoice, ModelChoice
 from suffice.study.lines import Key, line_of
 from suffice.study.measurement import Measurement, below, find_kind
 
@@ -30,86 +31,6 @@ TAKEN = ("models", "failures")  # tables that export adds
 
 
 @dataclass(frozen=True)
-class ImageChoice:
-    """Which images.
-
-    Attributes:
-        source: What :func:`suffice.open_images` takes and a file can hold: a path or ``"name:rest"``, or several.
-        take: So many of the first.
-        every: Of each so many the first, before ``take``.
-        classes: Only images with these labels.
-        root: Folder of the paths in a manifest.
-        max_pixels: Images with more cannot be read; default: the limit of Pillow.
-        boxes: Manifest with boxes of the objects, where the source has none.
-    """
-
-    source: str | Sequence[str]
-    take: Count | None = None
-    every: Count = 1
-    classes: Sequence[int | str] | None = None
-    root: str | None = None
-    max_pixels: Count | None = None
-    boxes: str | None = None
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-
-
-@dataclass(frozen=True)
-class ModelChoice:
-    """A model, or several that differ by their weights.
-
-    Attributes:
-        name: What :func:`suffice.load` takes; a pattern such as ``"zoo/*"`` stands for all that it matches.
-        checkpoint: File with its weights.
-        seeds: Pattern of files with weights, one model each.
-        family: Instead of the one that its name implies.
-        label: What tables call it; default: its name.
-        pretrained: False for random weights.
-        options: Further arguments of :func:`suffice.load`.
-    """
-
-    name: str
-    checkpoint: str | None = None
-    seeds: str | None = None
-    family: str | None = None
-    label: str | None = None
-    pretrained: bool = True
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-        if self.checkpoint and self.seeds:
-            raise StudyError("checkpoint and seeds were given; seeds is a pattern of checkpoints.")
-
-
-@dataclass(frozen=True)
-class HowToRun:
-    """What holds for all measurements.
-
-    Attributes:
-        precision: Of the models.
-        compile: Compile them.
-        batch: Inputs per forward.
-        seed: Of everything random.
-        block: Images per shard; ``"auto"`` is 512 with a GPU and 16 without.
-        misfits: ``"raise"`` where a method does not fit a model, or ``"skip"`` the two.
-        maps: The type in which maps are kept.
-    """
-
-    precision: Literal["fp32", "tf32", "bf16", "fp16", "ieee"] = "fp32"
-    compile: bool = False
-    batch: Count | Literal["auto"] = "auto"
-    seed: int = 0
-    block: Count | Literal["auto"] = "auto"
-    misfits: Literal["raise", "skip"] = "raise"
-    maps: Literal["fp32", "fp16"] = "fp32"
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-
-
-@dataclass(frozen=True)
 class Asked:
     """What a study asks for.
 
@@ -121,6 +42,7 @@ class Asked:
             of those it is for), and the options of the kind. Those that one table of the file stands for, such as one
             with several methods, have its name before a slash: ``maps/rise``.
         run: What holds for all of them.
+        contrasts: The comparisons that it was made for.
         base: Folder that paths are relative to.
     """
 
@@ -128,7 +50,8 @@ class Asked:
     images: ImageChoice
     models: tuple[ModelChoice, ...]
     measure: Mapping[str, Mapping[str, Any]]
-    run: HowToRun = HowToRun()
+    run: HowToRun = field(default_factory=HowToRun)
+    contrasts: tuple[Contrast, ...] = ()
     base: Path = Path()
 
     @cached_property
@@ -196,7 +119,7 @@ class _Reader:
     def asked(self, content: Any, base: Path) -> Asked:
         if not isinstance(content, Mapping):
             raise self.error((), "expected a table with name, images, models and measure")
-        self.only(content, (), ("name", "images", "models", "measure", "run"))
+        self.only(content, (), ("name", "images", "models", "measure", "run", "contrasts"))
         for key in ("images", "models", "measure"):
             if key not in content:
                 raise self.error((), f"there is no {key!r}")
@@ -212,6 +135,7 @@ class _Reader:
             self._models(content["models"]),
             self._measure(content["measure"]),
             self.made(HowToRun, content.get("run", {}), ("run",)),
+            self._contrasts(content.get("contrasts", [])),
             base,
         )
         self._check_reads(asked)
@@ -225,6 +149,11 @@ class _Reader:
             self.made(ModelChoice, {"name": one} if isinstance(one, str) else one, ("models", number))
             for number, one in enumerate(entries)
         )
+
+    def _contrasts(self, given: Any) -> tuple[Contrast, ...]:
+        if not isinstance(given, Sequence) or isinstance(given, str):
+            raise self.error(("contrasts",), "expected a list of tables with 'of' and 'against'")
+        return tuple(self.made(Contrast, one, ("contrasts", number)) for number, one in enumerate(given))
 
     def _measure(self, given: Any) -> dict[str, Mapping[str, Any]]:
         if not isinstance(given, Mapping) or not given:

@@ -11,7 +11,8 @@ from typing import Any
 import torch
 
 from suffice.errors import StudyError
-from suffice.study.asked import Asked, ModelChoice
+from suffice.study.asked import Asked
+from suffice.study.choices import ModelChoice
 from suffice.study.paths import placed
 from suffice.vision import Classifier, load
 from suffice.vision.models import list_models

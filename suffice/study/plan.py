@@ -15,6 +15,7 @@ import torch
 
 from suffice import __version__
 from suffice.errors import StudyError, SufficeError
+from suffice.plugins import did_you_mean
 from suffice.study.asked import Asked, read_dict
 from suffice.study.choosing import chosen_images, images_of_names
 from suffice.study.measurement import Measurement
@@ -194,6 +195,10 @@ def make_plan(asked: Asked, device: str | None = None) -> Plan:
             lacking = [r for r in asked.measurements[name].reads if not plan.measured(r, model)]
             if plan.measured(name, model) and lacking:
                 raise StudyError(f"{name} reads {lacking[0]}, which is not made with {model.label}.")
+    known = dict.fromkeys(name for model in planned for name in (model.group, model.label))
+    for name in (name for one in asked.contrasts for name in (one.of, one.against)):
+        if name not in known:
+            raise StudyError(f"contrasts: there is no model {name!r}.{did_you_mean(name, known)}")
     return plan
 
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from suffice.errors import StudyError
 from suffice.options import check_options
 from suffice.progress import reporting
-from suffice.study.asked import Asked, HowToRun, read_dict, read_file
+from suffice.study.asked import Asked, read_dict, read_file
+from suffice.study.choices import HowToRun
 from suffice.study.local import forget_failed, forget_outgrown, run_here
 from suffice.study.plan import IMAGES, PLAN, Plan, changes, make_plan
 from suffice.study.store import Store
@@ -39,6 +40,7 @@ class Study:
         measure: Which measurements, by name: mappings with ``kind`` and the options of the kind.
         run: What holds for all of them: ``precision``, ``compile``, ``batch``, ``seed``, ``block``, ``misfits``,
             ``maps``.
+        contrasts: The comparisons that it is made for: mappings with ``of``, ``against``, ``question``.
         base: Folder that paths are relative to.
 
     Attributes:
@@ -62,9 +64,11 @@ class Study:
         measure: Mapping[str, Mapping[str, Any]],
         run: Mapping[str, Any] | None = None,
         *,
+        contrasts: Sequence[Mapping[str, str]] = (),
         base: str | Path = ".",
     ) -> None:
         content = {"name": name, "images": images, "models": models, "measure": measure, "run": run or {}}
+        content["contrasts"] = list(contrasts)
         self.asked: Asked = read_dict(content, base)
         self.store: Store | None = None
         self._text, self._suffix = json.dumps(content, indent=1), ".json"

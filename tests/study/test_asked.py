@@ -144,6 +144,10 @@ WRONG = {
     "unknown setting of a search": (GOOD.replace("grid = 4", "girds = 4"), "line 17", "girds"),
     "impossible setting of a search": (GOOD.replace("grid = 4", "grid = 0"), "line 17", "grid=0"),
     "a name that is taken": (GOOD.replace("measure.evidence", "measure.models"), "line 14", "every study has"),
+    "contrasts that are no list": (f"contrasts = 3\n{GOOD}", "line 1", "expected a list"),
+    "contrast of one": (f'contrasts = [{{ of = "deit" }}]\n{GOOD}', "line 1", "there is no 'against'"),
+    "contrast with itself": (f'contrasts = [{{ of = "deit", against = "deit" }}]\n{GOOD}', "line 1", "with itself"),
+    "unknown key of a contrast": (f'contrasts = [{{ of = "deit", agianst = "a" }}]\n{GOOD}', "line 1", "'against'"),
     "models of a measurement": (GOOD.replace("grid = 4", "models = 3"), "line 17", "a list of names"),
 }
 

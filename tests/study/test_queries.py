@@ -12,7 +12,8 @@ from PIL import Image
 import suffice
 from suffice.plugins import provided
 from suffice.study import Study
-from suffice.study.asked import HowToRun, ImageChoice, ModelChoice, read_file
+from suffice.study.asked import read_file
+from suffice.study.choices import Contrast, HowToRun, ImageChoice, ModelChoice
 from suffice.study.measurement import GROUP
 
 ROOT = Path(__file__).parents[2]
@@ -63,7 +64,12 @@ def test_the_page_shows_the_file_and_ten_questions():
 
 
 def test_the_page_names_every_key_and_kind():
-    for table, choices in (("images", ImageChoice), ("models", ModelChoice), ("run", HowToRun)):
+    for table, choices in (
+        ("images", ImageChoice),
+        ("models", ModelChoice),
+        ("run", HowToRun),
+        ("contrasts", Contrast),
+    ):
         for key in fields(choices):
             assert f"`{table}.{key.name}`" in PAGE
     for kind in provided(GROUP):

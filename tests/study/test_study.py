@@ -207,6 +207,13 @@ def test_a_method_that_does_not_fit_is_said_before_anything_is_done(tmp_path, pi
         made(pictures, measure=measure, run={"misfits": "skip"}).run(tmp_path / "run", device="cpu")
 
 
+def test_contrasts_are_between_models_of_the_study(tmp_path, pictures):
+    contrast = {"of": MODELS[0], "against": "sim"}
+    study = Study("c", str(pictures), MODELS, {"said": MEASURE["said"]}, contrasts=[contrast])
+    with pytest.raises(StudyError, match=r"no model 'sim'\. Did you mean 'sum'"):
+        study.run(tmp_path / "run", device="cpu")
+
+
 def test_measurements_can_be_for_some_models(tmp_path, pictures):
     measure = {"said": {"kind": "predictions", "models": ["s*"]}, "evidence": MEASURE["evidence"]}
     study = made(pictures, measure=measure).run(tmp_path / "run", device="cpu", only="said")
