@@ -78,8 +78,8 @@ _ROOM_OF = {
     **dict.fromkeys(("CrossTest", "cross_test"), "compare"),
 }
 _ROOMS = (
-    "vision", "zoo", "perturb", "draw", "attribution", "evidence", "metrics", "study", "compare", "report", "explorer", "bench",
-    "testing",
+    "vision", "zoo", "perturb", "draw", "attribution", "evidence", "metrics", "study", "compare", "report", "explorer",
+    "bench", "testing",
 )  # fmt: skip
 
 __all__ = [

@@ -79,8 +79,8 @@ def _begin(desk: Desk, asked: Question) -> tuple[Criterion, Tensor]:
     settings = Settings(grid=asked.grid, baseline=asked.baseline)
     if not float(probe.whole[0]) >= settings.min_confidence:
         raise OptionError(
-            f"On the whole image {desk.net.name} gives {desk.label(int(probe.targets[0]))} {float(probe.whole[0]):.2g}; "
-            f"ratios to less than {settings.min_confidence} mean nothing. Choose another class."
+            f"{desk.net.name} gives {desk.label(int(probe.targets[0]))} {float(probe.whole[0]):.2g} on the whole "
+            f"image; ratios to less than {settings.min_confidence} mean nothing. Choose another class."
         )
     return Criterion.of(probe, settings), probe.grid.from_cells([asked.cells], probe.device)
 
