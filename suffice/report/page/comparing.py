@@ -1,0 +1,194 @@
+"""One quantity, every two models: which differ, by how much, and which cannot be told apart.
+
+All statistics are those of :mod:`suffice.compare`; here they are asked for, and remembered. Tests are made for all
+pairs, which Holm's rule needs; intervals only where something is said of a pair, since they take the most time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+
+from suffice.compare import compare_pairs, compare_trainings, paired_ratio
+from suffice.compare.pairwise import Numbers, holm, rank_biserial, wilcoxon
+from suffice.compare.ranking import letters_of
+
+ALPHA = 0.05
+FEWEST = 6  # images; with fewer, no test of signed ranks is significant
+Both = tuple[Numbers, Numbers]
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """Something that is measured of every image.
+
+    Attributes:
+        key: Name of its column.
+        noun: What it counts or measures, in the plural: "sub-explanations at ≥ 80 %".
+        question: Section of the report that it belongs to.
+        counts: Whether it is a count, which is compared by ratios; else by differences.
+        higher_is_better: Where one way is better.
+        scale: By which values are multiplied to be shown: 100 for percentages.
+        says: A sentence with ``{first}``, ``{by}``, ``{more}`` and ``{second}``, for what is compared by differences.
+        ways: The words for ``{more}`` in it, where the first is higher, and where it is lower.
+        ends: What the first and the last of a ranking are called.
+    """
+
+    key: str
+    noun: str
+    question: str
+    counts: bool = False
+    higher_is_better: bool | None = None
+    scale: float = 1.0
+    says: str = "{first} is {by} {more} in {noun} than {second}"
+    ways: tuple[str, str] = ("higher", "lower")
+    ends: tuple[str, str] = ("the most", "the fewest")
+
+
+@dataclass(frozen=True)
+class Pair:
+    """How two differ; ``adjusted`` is the p-value after Holm's correction over all pairs of the quantity."""
+
+    first: str
+    second: str
+    p: float
+    adjusted: float
+    images: int
+
+    @property
+    def clear(self) -> bool:
+        """Whether the difference is significant after correction."""
+        return self.adjusted < ALPHA
+
+
+@dataclass(frozen=True)
+class Size:
+    """How large a difference is: a ratio for counts, else first less second; with its interval and effect size."""
+
+    value: float
+    low: float
+    high: float
+    effect: float
+
+
+class Comparison:
+    """What one quantity says of every two of some names.
+
+    Args:
+        quantity: What is compared.
+        names: Of models, families or methods.
+        both: From two names to their values of the same images, [N] each; NaN where one has none.
+        trainings: From a name to its values training by training, [T, N], where there are several.
+    """
+
+    def __init__(
+        self,
+        quantity: Quantity,
+        names: Sequence[str],
+        both: Callable[[str, str], Both],
+        trainings: Mapping[str, Numbers] | None = None,
+    ) -> None:
+        self.quantity, self.names, self.trainings = quantity, list(names), trainings or {}
+        self._both = both
+
+    @classmethod
+    def of(cls, quantity: Quantity, values: Mapping[str, Sequence[float]]) -> Comparison:
+        """From one number an image of each, in the same order."""
+        columns = {name: np.asarray(column, dtype=float) for name, column in values.items()}
+        return cls(quantity, list(columns), lambda a, b: (columns[a], columns[b]))
+
+    def values(self, first: str, second: str) -> Both:
+        """Values of the images that both have."""
+        a, b = self._both(first, second)
+        there = np.isfinite(a) & np.isfinite(b)
+        return a[there], b[there]
+
+    def values_of(self, name: str) -> Numbers:
+        """All values of one of them, [N]; NaN where it has none."""
+        return self._both(name, name)[0]
+
+    @cached_property
+    def pairs(self) -> list[Pair]:
+        """Every two that have enough images in common, tested by Wilcoxon's signed ranks, corrected by Holm's rule."""
+        found = []
+        for first, second in combinations(self.names, 2):
+            a, b = self.values(first, second)
+            if len(a) >= FEWEST:
+                found.append((first, second, wilcoxon(self._differences(a, b)), len(a)))
+        adjusted = holm([row[2] for row in found]) if found else []
+        return [Pair(a, b, p, q, n) for (a, b, p, n), q in zip(found, adjusted, strict=True)]
+
+    @cached_property
+    def clear(self) -> list[Pair]:
+        """Those that differ."""
+        return [pair for pair in self.pairs if pair.clear]
+
+    def pair(self, first: str, second: str) -> Pair | None:
+        """That of two names, in either order, turned such that the first comes first."""
+        for one in self.pairs:
+            if {one.first, one.second} == {first, second}:
+                return Pair(first, second, one.p, one.adjusted, one.images)
+        return None
+
+    def size(self, pair: Pair) -> Size:
+        """By how much the two differ, with its interval."""
+        a, b = self.values(pair.first, pair.second)
+        effect = rank_biserial(self._differences(a, b))
+        if self.quantity.counts:
+            ratio = paired_ratio(a.tolist(), b.tolist())
+            return Size(ratio.ratio, ratio.low, ratio.high, effect)
+        (found,) = compare_pairs({"a": a.tolist(), "b": b.tolist()}, draws=_draws(len(a)))
+        scale = self.quantity.scale
+        return Size(scale * found.difference, scale * found.low, scale * found.high, effect)
+
+    def over_trainings(self, pair: Pair) -> tuple[float, int] | None:
+        """P-value over trainings and images, and the smaller number of trainings; None where one has just one."""
+        both = [self.trainings.get(name) for name in (pair.first, pair.second)]
+        if any(one is None or len(one) < 2 for one in both):
+            return None
+        a, b = (np.log1p(one) if self.quantity.counts else one for one in both if one is not None)
+        found = compare_trainings(a.tolist(), b.tolist())
+        return found.p, min(found.trainings)
+
+    def mean(self, name: str) -> float:
+        """Of one of them over its own images, as it is shown: the geometric one of 1 + counts, less 1."""
+        own = self.values_of(name)
+        own = own[np.isfinite(own)]
+        if not len(own):
+            return float("nan")
+        return (
+            float(np.expm1(np.log1p(own).mean())) if self.quantity.counts else float(own.mean() * self.quantity.scale)
+        )
+
+    @cached_property
+    def order(self) -> list[str]:
+        """Names from the best, or the highest where no way is better, to the last."""
+        means = {name: self.mean(name) for name in self.names}
+        known = [name for name in self.names if np.isfinite(means[name])]
+        return sorted(known, key=lambda name: means[name], reverse=self.quantity.higher_is_better is not False)
+
+    @cached_property
+    def letters(self) -> dict[str, str]:
+        """Names that share a letter do not differ significantly; none where there is nothing to compare."""
+        if len(self.order) < 2 or not self.pairs:
+            return {}
+        return letters_of(self.order, [(pair.first, pair.second) for pair in self.clear])
+
+    def reach(self, pairs: Sequence[Pair]) -> float:
+        """How far apart some pairs could still be: the farthest end of their intervals from no difference at all."""
+        sizes = [self.size(pair) for pair in pairs]
+        if self.quantity.counts:
+            return max((max(abs(np.log(s.low)), abs(np.log(s.high))) for s in sizes), default=0.0)
+        return max((max(abs(s.low), abs(s.high)) for s in sizes), default=0.0)
+
+    def _differences(self, a: Numbers, b: Numbers) -> Numbers:
+        return np.log1p(a) - np.log1p(b) if self.quantity.counts else a - b
+
+
+def _draws(images: int) -> int:
+    """Draws of the bootstrap: fewer with many images, whose means are close to normal anyway."""
+    return 9999 if images < 1000 else 1999

@@ -1,0 +1,237 @@
+"""Tables about methods: which is truest, whether maps are sane, and whether models agree."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from suffice.report.figures.reading import good_rows
+from suffice.report.page.comparing import Comparison
+from suffice.report.page.content import Cell, Column, Finding, Source, Table
+from suffice.report.page.findings import evidence, sentence
+from suffice.report.page.models import model_cell
+from suffice.report.page.quantities import MethodScores, direction
+from suffice.report.page.sources import TEST, select, source_of
+from suffice.report.page.wording import NONE, counted, listed, percent, short
+
+if TYPE_CHECKING:
+    from suffice.study import Study
+
+SIMILARITIES = ("absolute_spearman", "spearman", "ssim")
+
+
+def method_table(study: Study, scores: MethodScores, comparisons: dict[str, Comparison]) -> Table:
+    """Methods × metrics, means over models and images."""
+    rows, keys = [], []
+    best = {
+        metric: c.order[0] for metric, c in comparisons.items() if c.order and c.quantity.higher_is_better is not None
+    }
+    for method in scores.methods:
+        cells = [Cell(method)]
+        for metric in scores.metrics:
+            values = scores.values[metric][scores.methods.index(method)]
+            mean = float(np.nanmean(values)) if np.isfinite(values).any() else float("nan")
+            letters = comparisons[metric].letters.get(method, "")
+            cells.append(Cell(short(mean), _known(mean), letters=letters, best=best.get(metric) == method))
+        rows.append(cells)
+        keys.append({"method": method})
+    columns = [Column("Method")]
+    for metric in scores.metrics:
+        query = select(study, scores.table, f'avg("{metric}")', where="method = '{method}'")
+        columns.append(Column(arrow(metric), "number", query=query))
+    means = ", ".join(f'avg("{metric}") AS "{metric}"' for metric in scores.metrics)
+    query = select(study, scores.table, f"method, {means}", "GROUP BY method")
+    whole = len(scores.methods) > 1
+    return Table(
+        f"methods-{scores.table}",
+        f"Methods by {listed(scores.metrics, 6)}",
+        columns,
+        rows,
+        keys,
+        f"Means over {counted(len(scores.models), 'model')} and their images, protocol {scores.protocol!r}. Arrows "
+        "point to better; the best of each column is bold. "
+        + ("Methods that share a letter do not differ significantly, image by image." if whole else ""),
+        source_of(study, scores.table, query, letters=f"{TEST}; an image’s value is the mean over models"),
+    )
+
+
+def model_method_table(study: Study, scores: MethodScores) -> Table:
+    """Every model and method on its own."""
+    rows, keys = [], []
+    for place, model in enumerate(scores.models):
+        for number, method in enumerate(scores.methods):
+            cells = [model_cell(study, model), Cell(method)]
+            for metric in scores.metrics:
+                own = scores.values[metric][number, place]
+                own = own[np.isfinite(own)]
+                if not len(own):
+                    cells.append(Cell(NONE))
+                    continue
+                error = f"± {short(float(own.std(ddof=1) / len(own) ** 0.5), 2)}" if len(own) > 1 else ""
+                cells.append(Cell(short(float(own.mean())), float(own.mean()), error))
+            rows.append(cells)
+            keys.append({"model": model, "method": method})
+    columns = [Column("Model"), Column("Method")]
+    for metric in scores.metrics:
+        query = select(study, scores.table, f'avg("{metric}")', where="model = '{model}' AND method = '{method}'")
+        columns.append(Column(arrow(metric), "number", query=query))
+    means = ", ".join(f'avg("{metric}") AS "{metric}"' for metric in scores.metrics)
+    query = select(study, scores.table, f"model, method, {means}", "GROUP BY model, method")
+    return Table(
+        f"models-methods-{scores.table}", "The same, model by model", columns, rows, keys,
+        "Mean ± standard error over images.", source_of(study, scores.table, query),
+    )  # fmt: skip
+
+
+def method_findings(
+    study: Study, scores: MethodScores, comparisons: dict[str, Comparison]
+) -> tuple[list[Finding], list[str]]:
+    """What may be said of methods: the best where it is clear, those that lose to chance; and what cannot be told."""
+    said: list[Finding] = []
+    untold: list[str] = []
+    for metric, c in comparisons.items():
+        if c.quantity.higher_is_better is None or len(c.order) < 2:
+            continue
+        real = [name for name in c.order if name not in scores.controls]
+        if len(real) > 1:
+            pair = c.pair(real[0], real[1])
+            if pair is not None and pair.clear:
+                size = c.size(pair)
+                text = f"{sentence(c, pair, size)[:-1].partition(': the ')[0]}, the next best of {len(real)} methods."
+                said.append(Finding(text, evidence(c, pair, size), "truest", _source(study, scores, metric)))
+            elif pair is not None:
+                untold.append(f"By {metric}, {_first_group(c, real)} cannot be told apart for the first place.")
+        for control in scores.controls:
+            lost = [name for name in real if not _better(c, name, control)]
+            if lost:
+                are = "is" if len(lost) == 1 else "are"
+                untold.append(f"By {metric}, {listed(lost)} cannot be told from {control} maps, or {are} worse.")
+    return said, untold
+
+
+def _better(c: Comparison, name: str, control: str) -> bool:
+    pair = c.pair(name, control)
+    return pair is not None and pair.clear and c.order.index(name) < c.order.index(control)
+
+
+def _first_group(c: Comparison, real: list[str]) -> str:
+    first = c.letters[real[0]]
+    return listed([name for name in real if set(c.letters[name]) & set(first)])
+
+
+def _source(study: Study, scores: MethodScores, metric: str) -> Source:
+    query = select(study, scores.table, f'method, avg("{metric}") AS mean', "GROUP BY method")
+    return source_of(study, scores.table, query, test=f"{TEST}; an image’s value is the mean over models")
+
+
+def arrow(metric: str) -> str:
+    """A metric with an arrow to better.
+
+    Example:
+        >>> arrow("insertion"), arrow("deletion"), arrow("sparseness")
+        ('insertion ↑', 'deletion ↓', 'sparseness')
+    """
+    return metric + {True: " ↑", False: " ↓", None: ""}[direction(metric)]
+
+
+def agreement_table(study: Study, said: str, searched: str | None) -> Table:
+    """Every two models: how often they give the same answer, and find the same sets enough."""
+    rows = good_rows(study, said, ["index", "target", "label"])
+    answers: dict[str, dict[int, str]] = defaultdict(dict)
+    for model, index, label in zip(*(rows[name].to_pylist() for name in ("model", "index", "label")), strict=True):
+        answers[model][index] = label
+    sets = _mses(study, searched) if searched is not None else {}
+    cells, keys = [], []
+    for one, other in combinations(answers, 2):
+        shared = answers[one].keys() & answers[other].keys()
+        same = sum(answers[one][i] == answers[other][i] for i in shared) / len(shared) if shared else float("nan")
+        row = [model_cell(study, one), model_cell(study, other), Cell(percent(same, 1), _known(same))]
+        if searched is not None:
+            both = _overlap(sets.get(one, {}), sets.get(other, {}))
+            row.append(Cell(percent(both, 1), _known(both)))
+        cells.append(row)
+        keys.append({"one": one, "other": other})
+    from_said = select(study, said, "model, image_id, label", where="model IN ('{one}', '{other}')").rstrip(";")
+    query = (
+        f"WITH said AS (\n{from_said}\n)\nSELECT avg((a.label = b.label)::INT) AS same\n"
+        "FROM said a JOIN said b USING (image_id) WHERE a.model = '{one}' AND b.model = '{other}';"
+    )
+    columns = [Column("One"), Column("Other"), Column("Same answer", "number", query=query)]
+    if searched is not None:
+        found = select(study, searched, "model, image_id, unnest(mse_cells) AS cells").rstrip(";")
+        shared_query = (
+            f"WITH found AS (\n{found}\n), shared AS (\n"
+            "SELECT count(*) AS n FROM found a JOIN found b USING (image_id, cells)\n"
+            "WHERE a.model = '{one}' AND b.model = '{other}'\n)\n"
+            "SELECT any_value(n) / (count(*) - any_value(n)) AS same_sets\nFROM found, shared "
+            "WHERE model IN ('{one}', '{other}');"
+        )
+        hint = "MSEs that both found, of those that either did"
+        columns.append(Column("Same MSEs", "number", hint, shared_query))
+    whole = select(study, said, "model, image_id, label").rstrip(";")
+    everything = (
+        f"WITH said AS (\n{whole}\n)\nSELECT a.model AS one, b.model AS other, avg((a.label = b.label)::INT) AS same\n"
+        "FROM said a JOIN said b USING (image_id) WHERE a.model < b.model GROUP BY a.model, b.model;"
+    )
+    reading = "How often two models name the same class"
+    reading += ", and of the sets of cells that either finds enough, the share that both find." if searched else "."
+    return Table(
+        "agreement", "Every two models", columns, cells, keys, f"{reading} Click a heading to sort.",
+        source_of(study, said, everything),
+    )  # fmt: skip
+
+
+def _mses(study: Study, searched: str) -> dict[str, dict[int, set[tuple[int, ...]]]]:
+    rows = good_rows(study, searched, ["index", "mse_cells"])
+    found: dict[str, dict[int, set[tuple[int, ...]]]] = defaultdict(dict)
+    for model, index, cells in zip(*(rows[name].to_pylist() for name in ("model", "index", "mse_cells")), strict=True):
+        found[model][index] = {tuple(one) for one in cells}
+    return found
+
+
+def _overlap(one: dict[int, set[tuple[int, ...]]], other: dict[int, set[tuple[int, ...]]]) -> float:
+    shared = sum(len(one[i] & other[i]) for i in one.keys() & other.keys())
+    either = sum(map(len, one.values())) + sum(map(len, other.values())) - shared
+    return shared / either if either else float("nan")
+
+
+def sanity_table(study: Study, table: str) -> Table:
+    """How similar maps stay once weights are random: at the first step, and at the last."""
+    rows = good_rows(study, table, ["index", "method", "step", "draw", *SIMILARITIES])
+    there = [name for name in SIMILARITIES if name in rows.column_names]
+    columns = {name: rows[name].to_pylist() for name in ("model", "method", "step", *there)}
+    values: dict[tuple[str, str], dict[tuple[str, int], list[float]]] = defaultdict(lambda: defaultdict(list))
+    for number, (model, method) in enumerate(zip(columns["model"], columns["method"], strict=True)):
+        for name in there:
+            values[model, method][name, columns["step"][number]].append(columns[name][number])
+    cells, keys = [], []
+    for (model, method), by_step in values.items():
+        steps = sorted({step for _, step in by_step})
+        row = [model_cell(study, model), Cell(method), Cell(f"{len(steps)}", float(len(steps)))]
+        for name in there:
+            for step in (steps[0], steps[-1]):
+                mean = float(np.mean(by_step[name, step]))
+                row.append(Cell(f"{mean:.2f}", mean))
+        cells.append(row)
+        keys.append({"model": model, "method": method})
+    headings = [Column("Model"), Column("Method"), Column("Steps", "number")]
+    for name in there:
+        for when, function in (("first", "min"), ("last", "max")):
+            inside = select(study, table, f"{function}(step)", where="model = '{model}' AND method = '{method}'")
+            where = f"model = '{{model}}' AND method = '{{method}}' AND step = (\n{inside.rstrip(';')}\n)"
+            query = select(study, table, f"avg({name})", where=where)
+            headings.append(Column(f"{name.replace('_', ' ')}, {when}", "number", query=query))
+    query = select(study, table, f"model, method, step, {', '.join(f'avg({n}) AS {n}' for n in there)}", "GROUP BY ALL")
+    return Table(
+        f"sanity-{table}", "How similar maps stay to those of the trained model", headings, cells, keys,
+        "Weights are made random step by step. A map that depends on what the model has learned loses its similarity: "
+        "it should be near 0 at the last step.",
+        source_of(study, table, query),
+    )  # fmt: skip
+
+
+def _known(value: float) -> float | None:
+    return value if np.isfinite(value) else None
