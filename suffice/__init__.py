@@ -55,6 +55,7 @@ _provide("suffice.images", "scenes", "suffice.zoo.scenes:open_scenes")
 _provide("suffice.images", "npz", "suffice.zoo.training.sources:npz_images")
 _provide("suffice.measurements", "cross-test", "suffice.compare.kinds.cross:CrossTesting")
 _provide("suffice.measurements", "activations", "suffice.compare.kinds.channels:ChannelMaxima")
+_provide("suffice.reports", "html", "suffice.report.page:make_report")
 
 _ROOM_OF = {
     **dict.fromkeys(("Classifier", "Images", "list_models", "load", "open_images"), "vision"),

@@ -18,6 +18,7 @@ from suffice.cli import (
     figure,
     listing,
     predict,
+    report,
     sanity,
     score,
     serve,
@@ -62,6 +63,7 @@ app.command("evidence", epilog=evidence.EXAMPLES)(evidence.evidence)
 app.add_typer(study.app, name="study")
 app.command("compare", epilog=compare.EXAMPLES)(compare.compare)
 app.command("figure", epilog=figure.EXAMPLES)(figure.figure)
+app.command("report", epilog=report.EXAMPLES)(report.report)
 app.add_typer(train_explainer.train_app, name="train")
 app.add_typer(bench.app, name="bench")
 

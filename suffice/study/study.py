@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from suffice.errors import StudyError
 from suffice.options import check_options
+from suffice.plugins import resolve
 from suffice.progress import reporting
 from suffice.study.asked import Asked, read_dict, read_file
 from suffice.study.choices import HowToRun
@@ -247,6 +248,21 @@ class Study:
         from suffice.study.score_tables import write_score_tables
 
         return write_score_tables(self.score_tables(order), self.plan, out, self.folder_name)
+
+    def report(self, path: str | Path | None = None, **options: Any) -> Any:
+        """The report of the study: one HTML file with findings, figures, tables and pictures.
+
+        Args:
+            path: Where to write it; default: nowhere yet.
+            **options: Those of :func:`suffice.report.make_report`.
+
+        Returns:
+            A :class:`suffice.report.Report`, which shows itself in notebooks.
+        """
+        made = resolve("suffice.reports", "html")(self, **options)
+        if path is not None:
+            made.save(path)
+        return made
 
     def _wanted(self, only: str | Sequence[str]) -> list[str]:
         """The measurements of these names, and those that they read; none stands for all."""

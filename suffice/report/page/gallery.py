@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow.parquet as pq
 from PIL import Image
 from torch import Tensor
 
@@ -99,6 +98,8 @@ def _grid(study: Study, searched: str) -> int:
 
 def _row(study: Study, table: str, model: str, index: int) -> dict[str, Any] | None:
     """The row of one image; None where there is none, or it has an error."""
+    import pyarrow.parquet as pq
+
     assert study.store is not None
     shard = Shard(table, model, index // study.plan.block)
     if not study.store.exists(shard.table):

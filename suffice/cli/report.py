@@ -1,0 +1,56 @@
+"""``suffice report``: a study as one page to look at, print and send."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.filesize import decimal
+
+from suffice.cli import output
+
+EXAMPLES = output.examples(
+    "suffice report runs/first",
+    "suffice report runs/first --out first.html --figures figures",
+    "suffice report runs/first --figures figures --format pdf",
+)
+
+
+def report(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="The folder of a study.")],
+    out: Annotated[
+        Path | None, typer.Option(dir_okay=False, help="The page; default: report.html in the folder.")
+    ] = None,
+    figures: Annotated[Path | None, typer.Option(file_okay=False, help="Also write every figure to a folder.")] = None,
+    format: Annotated[
+        list[str] | None, typer.Option(help="Of these figures: svg, pdf or png; may be given several times.")
+    ] = None,
+    open_it: Annotated[bool, typer.Option("--open", help="Show the page in the browser.")] = False,
+) -> None:
+    """Make the report of a study: findings in sentences, figures, tables, a gallery, methods and references.
+
+    It is one HTML file that needs neither a server nor the network. A study that is not finished has a report of what
+    is done.
+    """
+    from suffice.report import make_report
+    from suffice.study import Study
+
+    study = Study.open(run)
+    page = _place(run, study.store is not None and study.store.local is not None) if out is None else out
+    kinds = tuple(format or ("svg", "pdf", "png"))
+    with output.asking("Making the report"):
+        made = make_report(study)
+        path = made.save(page)
+        files = [] if figures is None else made.save_figures(figures, kinds)
+    size = decimal(path.stat().st_size)
+    output.note(f"{len(made.page.findings)} findings, {len(made.figures)} figures, {size}.")
+    for file in (path, *files):
+        print(file)
+    if open_it:
+        typer.launch(str(path))
+
+
+def _place(run: str, local: bool) -> Path:
+    """Where the page goes: beside the results, where that is a folder of this machine."""
+    return Path(run) / "report.html" if local else Path("report.html")
