@@ -97,8 +97,8 @@ def vit_cx(
         image = torch.arange(len(batch), device=batch.pixels.device).repeat(random_masks)
         draw = torch.arange(random_masks, device=batch.pixels.device).repeat_interleave(len(batch))
     else:
-        features = _features(batch, layer, reading)
-        limit = _usual_threshold(batch.net.anatomy) if threshold is None else threshold
+        features = feature_maps(batch, layer, reading)
+        limit = usual_threshold(batch.net.anatomy) if threshold is None else threshold
         tokens, image, draw = token_masks(
             features,
             batch.net.size,
@@ -107,15 +107,7 @@ def vit_cx(
             representative or REPRESENTATIVE[reading],
         )
         made = TokenMasks(tokens.to(batch.inputs.dtype))
-    # Zero after normalization shows where a mask is low, and on it the noise, if there is some.
-    probe = batch.probe("mean")
-    if impact == "plain":
-        weights = probe.ask(image, made)
-    else:
-        own = sigma * torch.tensor(imagenet_unit(batch.net.std), device=batch.pixels.device)[:, None, None]
-        over_noise = OverNoise(made, batch.runner, batch.seeds[image], draw, own)
-        seen, disturbed = probe.ask(image.repeat_interleave(2), over_noise).view(-1, 2).unbind(dim=1)
-        weights = seen + probe.whole[image] - disturbed
+    weights = impacts(batch, made, image, draw, impact, sigma)
     total, shown = made.sums(weights, image, len(batch), batch.net.size)
     if coverage == "summed":
         return total
@@ -123,8 +115,22 @@ def vit_cx(
     return torch.where(share > _UNSEEN, total / share.clamp(min=_UNSEEN), 0)
 
 
-def _features(batch: Batch, layer: str | None, reading: Reading) -> Tensor:
-    """Feature maps [B, C, h, w] of a layer."""
+def impacts(
+    batch: Batch, masks: Masks, image: Tensor, draw: Tensor, impact: Impact = "debiased", sigma: float = 0.1
+) -> Tensor:
+    """Weights [K] of masks, each of the image [K] that it is of, with noise of its draw [K]; see :func:`vit_cx`."""
+    # Zero after normalization shows where a mask is low, and on it the noise, if there is some.
+    probe = batch.probe("mean")
+    if impact == "plain":
+        return probe.ask(image, masks)
+    own = sigma * torch.tensor(imagenet_unit(batch.net.std), device=batch.pixels.device)[:, None, None]
+    over_noise = OverNoise(masks, batch.runner, batch.seeds[image], draw, own)
+    seen, disturbed = probe.ask(image.repeat_interleave(2), over_noise).view(-1, 2).unbind(dim=1)
+    return seen + probe.whole[image] - disturbed
+
+
+def feature_maps(batch: Batch, layer: str | None = None, reading: Reading = "code") -> Tensor:
+    """Feature maps [B, C, h, w] of a layer; see :func:`vit_cx`."""
     net = batch.net
     if layer is None:
         layer = LAYER[reading] if net.anatomy.blocks else net.anatomy.target_layer
@@ -139,7 +145,8 @@ def _features(batch: Batch, layer: str | None, reading: Reading) -> Tensor:
     return layout.maps(found)
 
 
-def _usual_threshold(anatomy: Anatomy) -> float:
+def usual_threshold(anatomy: Anatomy) -> float:
+    """The distance up to which clusters are merged by default."""
     grids = {anatomy.grid(block) for block in anatomy.blocks}
     return THRESHOLD_OF_STAGES if len(grids) > 1 else THRESHOLD
 
