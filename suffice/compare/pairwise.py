@@ -15,6 +15,7 @@ from suffice.errors import OptionError
 from suffice.options import Count, Range, check_options
 
 Numbers = NDArray[np.float64]
+Values = Sequence[float] | Numbers
 Test = Literal["wilcoxon", "permutation"]
 Level = Annotated[float, Range(0, 1, above=True, below=True)]
 BLOCK = 1 << 22  # numbers that are drawn at once
@@ -53,7 +54,7 @@ class Difference:
 
 
 def compare_pairs(
-    values: Mapping[str, Sequence[float]],
+    values: Mapping[str, Values],
     *,
     test: Test = "wilcoxon",
     level: Level = 0.95,
@@ -94,7 +95,7 @@ def compare_pairs(
     return [Difference(*row[:7], adjusted=a, images=row[7]) for row, a in zip(found, adjusted, strict=True)]
 
 
-def as_columns(values: Mapping[str, Sequence[float]]) -> dict[str, Numbers]:
+def as_columns(values: Mapping[str, Values]) -> dict[str, Numbers]:
     """Numbers of each model, [N], checked."""
     columns = {name: np.asarray(column, dtype=float) for name, column in values.items()}
     lengths = {column.shape for column in columns.values()}

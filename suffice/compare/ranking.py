@@ -8,7 +8,7 @@ from string import ascii_lowercase
 
 import numpy as np
 
-from suffice.compare.pairwise import Difference, Test, as_columns, compare_pairs
+from suffice.compare.pairwise import Difference, Test, Values, as_columns, compare_pairs
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Ranked:
 
 
 def rank_models(
-    values: Mapping[str, Sequence[float]],
+    values: Mapping[str, Values],
     *,
     higher_is_better: bool = True,
     alpha: float = 0.05,

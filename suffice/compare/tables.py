@@ -51,3 +51,20 @@ def sole_method(table: pyarrow.Table, method: str | None = None) -> pyarrow.Tabl
 def floats(table: pyarrow.Table, name: str) -> Numbers:
     """A column of a table as numbers, NaN where there is none, [N]."""
     return np.array([np.nan if value is None else value for value in table[name].to_pylist()], dtype=float)
+
+
+def by_model(table: pyarrow.Table) -> dict[str, pyarrow.Table]:
+    """The rows of each model, in order."""
+    import pyarrow.compute as pc
+
+    return {model: table.filter(pc.equal(table["model"], model)) for model in table["model"].unique().to_pylist()}
+
+
+def numbers_of(table: pyarrow.Table, column: str) -> dict[str, Numbers]:
+    """A column as one number for each model and image, all in the same order, NaN where there is none."""
+    models, index = table["model"].to_pylist(), table["index"].to_pylist()
+    place = {image: number for number, image in enumerate(sorted(set(index)))}
+    found = {model: np.full(len(place), np.nan) for model in dict.fromkeys(models)}
+    for model, image, value in zip(models, index, floats(table, column), strict=True):
+        found[model][place[image]] = value
+    return found
