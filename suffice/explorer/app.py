@@ -23,7 +23,7 @@ MOST_MESSAGE = 256 * 1024  # bytes of a message
 MOST_SOCKETS = 64
 MOST_UNSENT = 2000  # messages that wait for somebody who does not read
 PATIENCE = 600.0  # seconds that an answer over HTTP may take
-CHARTS = 'import vegaEmbed from "vega-embed"; window.vegaEmbed = vegaEmbed;'
+CHARTS = "window.vegaEmbed = vegaEmbed;"
 
 
 def make_app(explorer: Explorer, token: str, hosts: tuple[str, ...] = LOOPBACK, port: int = 0) -> Any:

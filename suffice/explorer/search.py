@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from suffice.draw.theme import darkened
 from suffice.errors import OptionError
 from suffice.evidence import Evidence, EvidenceStream, Settings
 from suffice.evidence.search.criterion import Criterion
@@ -61,6 +62,7 @@ def find_all(desk: Desk, asked: Question, threshold: float = ENOUGH) -> Evidence
 def evidence_message(evidence: Evidence) -> dict[str, Any]:
     """Evidence for the page: its MSEs, the graph as a picture, and which cells each of its nodes has."""
     graph = evidence.graph()
+    drawn = graph.to_svg()
     return {
         "label": evidence.label,
         "confidence": evidence.confidence,
@@ -69,7 +71,8 @@ def evidence_message(evidence: Evidence) -> dict[str, Any]:
         "questions": evidence.questions,
         "mses": [{"cells": list(mse.cells), "ratio": mse.ratio, "certified": mse.certified} for mse in evidence.mses],
         "nodes": [list(node.cells) for node in graph.nodes],
-        "svg": graph.to_svg(),
+        "svg": drawn,
+        "dark": darkened(drawn),
     }
 
 

@@ -146,6 +146,7 @@ class Tables:
             {
                 "name": one.name, "title": one.title, "reading": one.reading, "alt": one.alt,
                 "light": None if one.spec is None else one.themed(), "svg": one.svg,
+                "dark_svg": None if one.svg is None else one.to_svg(dark=True),
                 "dark": None if one.spec is None else one.themed(dark=True),
             }
             for one in self._drawings(figures_of)

@@ -56,6 +56,7 @@ export class Bench {
     this.target = select("Class asked about", [["", "What each model predicts"]], "", (target) => this.chooseTarget(target));
     this.latency = h("span", { className: "quiet latency", title: "From click to the last answer" });
     this.lead = h("strong", { className: "lead" });
+    this.verdict = h("h2", { className: "verdict" }, "…");
     const act = (kind, text, title) => button(text, () => this.act(kind, text), { title });
     this.actions = [
       act("find", "Find smallest set", "The smallest set that is enough, from what is shown"),
@@ -69,7 +70,8 @@ export class Bench {
         button("Save PNG", () => this.save("png"))));
     return h("div", { className: "right" },
       h("div", { className: "tools" }, labeled("Class", this.target.element), h("span", { className: "grow" }), this.latency, this.sharing),
-      h("p", { className: "quiet caption" }, "What is left of each model’s confidence. From 90 % on, what is shown is enough."),
+      this.verdict,
+      h("p", { className: "quiet caption" }, "What is left of each model’s confidence in its class; from 90 % on, what is shown is enough."),
       this.models.element,
       h("div", { className: "tools acts" }, h("span", {}, "For ", this.lead), ...this.actions),
       this.work.element);
@@ -118,6 +120,7 @@ export class Bench {
           if (this.state.get("image") !== image || (this.newest.get(model) || 0) > turn) return;
           this.newest.set(model, turn);
           this.models.answer(model, answer);
+          this.verdict.textContent = this.words;
         });
         if (all && turn === this.turn) {
           this.latency.textContent = `${Math.round(performance.now() - began)} ms`;
@@ -195,6 +198,14 @@ export class Bench {
     this.putList(found.cells, found.grid);
     const which = found.count ? `Explanation ${found.number} of ${found.count}: ` : "";
     this.app.say(`${which}${counted(found.cells.length, "cell")}, ${percent(found.ratio)} of the confidence of ${state.get("model")}.`);
+  }
+
+  get words() {
+    const { enough } = this.models;
+    const all = this.hello.models.length;
+    if (all === 1) return enough ? "This is enough." : "This is not enough.";
+    if (!enough) return all === 2 ? "Enough for neither model." : `Enough for none of ${all} models.`;
+    return enough === all ? `Enough for ${all === 2 ? "both" : `all ${all}`} models.` : `Enough for ${enough} of ${all} models.`;
   }
 
   // In words, for those who listen.

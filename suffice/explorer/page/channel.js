@@ -73,5 +73,6 @@ export function openSocket(onState) {
     if (said.error) throw new Error(said.error.message);
     return said.data;
   };
+  channel.loadCharts = () => import("./vega.js");
   return channel;
 }

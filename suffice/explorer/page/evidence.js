@@ -2,7 +2,8 @@
 
 import { thumbnail } from "./board.js";
 import { fromList } from "./cells.js";
-import { button, counted, h, percent } from "./dom.js";
+import { button, counted, download, h, percent } from "./dom.js";
+import { isDark } from "./colors.js";
 import { Work } from "./work.js";
 
 const MOST = 12; // explanations of a model that are shown
@@ -101,10 +102,11 @@ export class Evidence {
   drawGraph() {
     const found = this.found.get(this.key(this.state.get("model")));
     this.zooming.hidden = this.graph.hidden = !found;
-    if (!found || found === this.drawn) return;
-    this.drawn = found;
+    const dark = isDark(this.element);
+    if (!found || (found === this.drawn && dark === this.dark)) return;
+    Object.assign(this, { drawn: found, dark });
     this.title.textContent = `Structured attention graph: ${this.state.get("model")}`;
-    const parsed = new DOMParser().parseFromString(found.svg, "image/svg+xml").documentElement;
+    const parsed = new DOMParser().parseFromString(dark ? found.dark : found.svg, "image/svg+xml").documentElement;
     this.svg = document.importNode(parsed, true);
     this.svg.removeAttribute("width");
     this.svg.removeAttribute("height");
@@ -126,6 +128,10 @@ export class Evidence {
     group.setAttribute("aria-label", `${text.split("\n")[0]}; put it on the bench`);
     group.addEventListener("click", () => { if (!this.moved) put(); });
     group.addEventListener("keydown", (event) => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); put(); } });
+  }
+
+  repaint() {
+    this.refresh();
   }
 
   fit() {
@@ -181,8 +187,6 @@ export class Evidence {
   }
 
   save() {
-    const link = h("a", { href: URL.createObjectURL(new Blob([this.drawn.svg], { type: "image/svg+xml" })), download: "suffice-graph.svg" });
-    link.click();
-    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+    download("suffice-graph.svg", this.drawn.svg, "image/svg+xml");
   }
 }

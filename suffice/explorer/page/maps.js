@@ -6,7 +6,7 @@ import { mapPixels } from "./colors.js";
 import { button, h, labeled, percent, s, select } from "./dom.js";
 import { Work } from "./work.js";
 
-const [WIDE, HIGH, LEFT, TOP] = [520, 260, 44, 12];
+const [WIDE, HIGH, LEFT, TOP, FOOT] = [520, 270, 44, 12, 44];
 
 export class Maps {
   constructor(app) {
@@ -156,7 +156,7 @@ export class Maps {
       return;
     }
     const x = (value) => LEFT + value * (WIDE - LEFT - 90);
-    const y = (value) => TOP + (1 - value) * (HIGH - TOP - 34);
+    const y = (value) => TOP + (1 - value) * (HIGH - TOP - FOOT);
     this.x = x;
     const svg = s("svg", { viewBox: `0 0 ${WIDE} ${HIGH}`, role: "img", class: "curves",
       "aria-label": `Insertion ${curves.insertion.area.toFixed(3)}, deletion ${curves.deletion.area.toFixed(3)}` });
@@ -164,7 +164,7 @@ export class Maps {
       svg.append(s("path", { d: `M${x(0)} ${y(value)}H${x(1)}`, class: "rule" }));
       svg.append(label(x(0) - 8, y(value) + 4, percent(value), "end"), label(x(value), y(0) + 18, percent(value), "middle"));
     }
-    svg.append(label(x(0.5), HIGH - 2, "share of the image inserted, or deleted", "middle"));
+    svg.append(label(x(0.5), HIGH - 6, "share of the image inserted, or deleted", "middle"));
     const ends = Object.entries(curves).map(([name, { y: values }]) => [name, y(values.at(-1))]);
     if (Math.abs(ends[0][1] - ends[1][1]) < 30) ends[0][1] = ends[1][1] + (ends[0][1] < ends[1][1] ? -30 : 30);
     for (const [name, { x: across, y: values, area }] of Object.entries(curves)) {
@@ -187,7 +187,7 @@ export class Maps {
   }
 
   drawCursor() {
-    if (this.cursor && this.x) this.cursor.setAttribute("d", `M${this.x(this.share.value / 100)} ${TOP}V${HIGH - 34}`);
+    if (this.cursor && this.x) this.cursor.setAttribute("d", `M${this.x(this.share.value / 100)} ${TOP}V${HIGH - FOOT}`);
   }
 
   repaint() {

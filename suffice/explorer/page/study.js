@@ -205,7 +205,7 @@ export class Study {
         this.figures.replaceChildren(h("p", { className: "quiet" }, "Drawing the figures …"));
         this.charts = (await this.app.channel.ask("figures")).figures;
       }
-      if (this.charts.some((one) => one.light) && !window.vegaEmbed) await this.app.loadCharts();
+      if (this.charts.some((one) => one.light) && !window.vegaEmbed) await this.app.channel.loadCharts();
       this.drawn = theme;
       this.figures.replaceChildren(...(this.charts.length ? [] : [h("p", { className: "quiet" }, "There are no figures of this study yet.")]));
       for (const one of this.charts) await this.figure(one, theme);
@@ -219,7 +219,7 @@ export class Study {
     this.figures.append(h("figure", {}, h("figcaption", {}, h("strong", {}, one.title), " ", h("span", { className: "quiet" }, one.reading)), place));
     if (one.svg) {
       place.classList.add("paper");
-      place.append(document.importNode(new DOMParser().parseFromString(one.svg, "image/svg+xml").documentElement, true));
+      place.append(document.importNode(new DOMParser().parseFromString(theme === "dark" ? one.dark_svg : one.svg, "image/svg+xml").documentElement, true));
       return;
     }
     const { view } = await window.vegaEmbed(place, one[theme] || one.light, { actions: false, ast: true, defaultStyle: false, renderer: "svg" });
