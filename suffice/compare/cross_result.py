@@ -13,6 +13,7 @@ from suffice.compare.landscapes import Landscape, landscape
 from suffice.compare.pairwise import Numbers
 from suffice.compare.tables import chosen_table, floats, sole_method
 from suffice.errors import OptionError
+from suffice.metrics import find_metric
 
 if TYPE_CHECKING:
     import pyarrow
@@ -69,15 +70,29 @@ class CrossTest:
         return self._normalizer(self._metric(metric))(np.arange(self.whole.shape[1]))
 
     def landscape(self, metric: str | None = None, **options: Any) -> Landscape:
-        """Where models lie by their normalized scores; options are those of :func:`suffice.compare.landscape`."""
-        scores = self._normalizer(self._metric(metric))
-        return landscape(self._positions, self.models, normalize=lambda some: scores(some[0, 0].astype(int)), **options)
+        """Where models lie by their normalized scores; options are those of :func:`suffice.compare.landscape`.
+
+        Where lower is better, as for deletion, 1 less the scores is taken: near each other is who finds the same.
+        """
+        name = self._metric(metric)
+        scores, low = self._normalizer(name), self._lower_is_better(name)
+
+        def alike(some: Numbers) -> Numbers:
+            found = scores(some[0, 0].astype(int))
+            return 1 - found if low else found
+
+        return landscape(self._positions, self.models, normalize=alike, **options)
 
     def by_family(self, metric: str | None = None, **options: Any) -> FamilyMatrix:
         """Normalized scores by family; options are those of :func:`suffice.compare.family_matrix`."""
-        scores = self._normalizer(self._metric(metric))
+        name = self._metric(metric)
+        scores, low = self._normalizer(name), self._lower_is_better(name)
         return family_matrix(
-            self._positions, self.families, normalize=lambda some: scores(some[0, 0].astype(int)), **options
+            self._positions,
+            self.families,
+            normalize=lambda some: scores(some[0, 0].astype(int)),
+            higher_is_better=not low,
+            **options,
         )
 
     @classmethod
@@ -161,6 +176,9 @@ class CrossTest:
             return np.asarray((np.nanmean(self.raw[metric][:, :, index], axis=2) - low) / (high - low))
 
         return of_images
+
+    def _lower_is_better(self, metric: str) -> bool:
+        return find_metric(metric.partition("/")[0]).higher_is_better is False
 
     def _metric(self, metric: str | None) -> str:
         if metric is None:

@@ -45,6 +45,7 @@ def family_matrix(
     draws: Count = 1999,
     seed: int = 0,
     normalize: Callable[[Numbers], Numbers] | None = None,
+    higher_is_better: bool = True,
 ) -> FamilyMatrix:
     """Average a cross-test by families, and test whether families matter.
 
@@ -56,6 +57,7 @@ def family_matrix(
         draws: Of the bootstrap over images, and of the permutations of the models' families.
         seed: Of both.
         normalize: From scores of some images [M, M, n] to the matrix [M, M]; default: the mean.
+        higher_is_better: Whether models that find the same have high scores; False for deletion.
 
     Example:
         >>> matrix = np.array([[1, 0.8, 0.3, 0.2], [0.7, 1, 0.3, 0.3], [0.2, 0.2, 1, 0.6], [0.3, 0.1, 0.7, 1]])
@@ -85,7 +87,9 @@ def family_matrix(
         count = given.shape[2]
         again = np.stack([by_family(of_all(given[:, :, random.integers(0, count, count)])) for _ in range(draws)])
         low, high = np.quantile(again, [(1 - level) / 2, (1 + level) / 2], axis=0)
-    within, p = _alike(matrix, np.asarray([names.index(family) for family in families]), draws, seed)
+    sign = 1 if higher_is_better else -1
+    within, p = _alike(sign * matrix, np.asarray([names.index(family) for family in families]), draws, seed)
+    within *= sign
     return FamilyMatrix(names, means, low, high, pairs.astype(int), within, p)
 
 

@@ -99,14 +99,17 @@ def test_maps_that_were_made_before_are_taken():
     assert given.raw["insertion"] == pytest.approx(crossed(APART, images).raw["insertion"], abs=1e-6)
 
 
-def test_alike_models_lie_together_and_are_a_family():
+@pytest.mark.parametrize("metric", ["insertion", "deletion"])
+def test_alike_models_lie_together_and_are_a_family(metric):
     sets = APART | {"a3": [(8,)], "b2": [(4,)], "b3": [(4,), (0, 4)]}
-    found = crossed(sets, metric="insertion")
+    found = crossed(sets, metric=metric)
     where = dict(zip(found.models, found.landscape(draws=5).positions, strict=True))
     assert np.linalg.norm(where["a1"] - where["a2"]) < 0.2 * np.linalg.norm(where["a1"] - where["b"])
     families = found.by_family(draws=199)
     assert families.families == ("a", "b")
-    assert families.means[0, 0] > families.means[0, 1]
+    higher = metric == "insertion"
+    assert (families.means[0, 0] > families.means[0, 1]) == higher
+    assert (families.within > 0) == higher
     assert families.p < 0.2  # of ten ways to make two families of three, the best and its mirror image
 
 

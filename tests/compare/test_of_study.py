@@ -1,0 +1,169 @@
+"""Comparisons of studies: every table, with known answers where oracles have them."""
+
+import csv
+import json
+
+import pytest
+
+from suffice import Study
+from suffice.compare import compare_study, study_of_models
+from suffice.compare.indices import Index
+from suffice.compare.sections import Comparison, Section
+from suffice.errors import OptionError, StudyError
+from tests.study.small import MODELS, write_pictures
+
+ANY = "tests.study.small:any_of"
+OCCLUSION = {"window": 8, "stride": 8, "baseline": "black"}
+CURVE = {"baseline": "black", "units": 3, "masks": "nearest", "steps": 9}
+PARTS = ("", "-normalized", "-landscape", "-families")
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("compare")
+    third = {"name": ANY, "label": "twin", "family": "oracle"}
+    measure = {
+        "said": {"kind": "predictions", "top": 9},
+        "evidence": {"kind": "evidence", "grid": 3, "baseline": "black"},
+        "maps": {"kind": "attribution", "method": "occlusion", **OCCLUSION},
+        "cross": {
+            "kind": "cross-test",
+            "maps": "maps",
+            "baseline": "black",
+            "units": 3,
+            "masks": "nearest",
+            "steps": 9,
+        },
+    }
+    pictures = write_pictures(folder / "pictures", 9)
+    study = Study("three", str(pictures), [*MODELS, third], measure)
+    return compare_study(study.run(folder / "run", device="cpu"))
+
+
+def rows(section):
+    return [dict(zip(section.columns, row, strict=True)) for row in section.rows]
+
+
+def test_all_tables_are_there(found):
+    assert [one.name for one in found.sections] == [
+        "said",
+        "evidence",
+        "evidence-ranking",
+        "evidence-differences",
+        "evidence-indices",
+        "evidence-distribution",
+        *(
+            f"cross-{m}{part}"
+            for m in ("insertion", "deletion")
+            for part in ("", "-normalized", "-landscape", "-families")
+        ),
+    ]
+    assert found.models == (ANY, "sum", "twin")
+    assert found.images == 9
+
+
+def test_evidence_of_oracles_is_known(found):
+    """One decides by two cells or one, in two ways; the sum needs cells 1 and 4, or 1 … as its weights say."""
+    summary = {row["model"]: row for row in rows(found["evidence"])}
+    assert summary[ANY]["MSEs"] == summary["twin"]["MSEs"] == 2
+    assert summary[ANY]["cells of an MSE"] == 1.5
+    assert summary["sum"]["with evidence"] == 9
+    pairs = {(r["of"], r["first"], r["second"]): r for r in rows(found["evidence-differences"])}
+    assert pairs["MSEs", ANY, "twin"]["difference"] == Index(1.0, 1.0, 1.0)
+    assert pairs["MSEs", ANY, "twin"]["p (Holm)"] == 1
+    sizes = pairs["cells of an MSE", ANY, "sum"]
+    assert sizes["difference"].value == pytest.approx(1.5 - summary["sum"]["cells of an MSE"])
+    assert sizes["p (Holm)"] < 0.05
+    letters = {row["model"]: row["alike in cells of an MSE"] for row in rows(found["evidence-ranking"])}
+    assert letters[ANY] == letters["twin"] != letters["sum"]
+    shares = {row["model"]: row for row in rows(found["evidence-distribution"])}
+    assert shares[ANY]["≤ 1"] == 1
+    assert shares["sum"]["≤ 1"] == 0
+    assert shares[ANY]["diverse, overlap 0"] == 2
+
+
+def test_twins_test_alike_and_lie_together(found):
+    for metric in ("insertion", "deletion"):
+        matrix = {row["maps of"]: row for row in rows(found[f"cross-{metric}"])}
+        assert matrix[ANY][ANY] == pytest.approx(matrix["twin"][ANY], abs=1e-6)
+        near = {row["model"]: row["nearest"] for row in rows(found[f"cross-{metric}-landscape"])}
+        assert near[ANY] == "twin"
+        assert "permutation test" in found[f"cross-{metric}-families"].notes[0]
+
+
+def test_written_and_plain(found, tmp_path):
+    files = found.write(tmp_path / "out")
+    assert {file.name for file in files} >= {"comparison.md", "comparison.json", "evidence.csv", "cross-insertion.csv"}
+    plain = json.loads((tmp_path / "out/comparison.json").read_text())
+    assert plain["tables"]["evidence-indices"]["rows"][0]["disjunctivism"]["value"] == pytest.approx(2)
+    text = (tmp_path / "out/comparison.md").read_text()
+    assert text.startswith("# three: 3 models, 9 images\n")
+    assert "| maps of | " in text
+    with (tmp_path / "out/evidence-indices.csv").open() as file:
+        assert next(csv.reader(file)) == list(found["evidence-indices"].columns)
+
+
+def test_ensembles_where_all_scores_are_kept(tmp_path):
+    measure = {"said": {"kind": "predictions", "top": 99}}
+    study = Study("s", "scenes:test[:4]", ["zoo/resnet", "zoo/levit"], measure).run(tmp_path / "run", device="cpu")
+    made = compare_study(study)
+    (row,) = rows(made["said-ensembles"])
+    assert row["which"] == "all"
+    assert row["images"] == 4
+    assert {r["images"] for r in rows(made["said"])} == {4}
+
+
+def test_the_study_of_models():
+    study = study_of_models("scenes:test[:2]", ["zoo/resnet", "zoo/deit"], method="grad-cam", steps=3, grid=4)
+    assert study.tables == ["maps", "predictions", "evidence", "cross-test", "activations"]
+    assert study.asked.measure["cross-test"]["steps"] == 3
+    with pytest.raises(OptionError, match="two or more"):
+        study_of_models("scenes:test[:2]", ["zoo/resnet"])
+    with pytest.raises(OptionError, match="measure='maps'; it can be predictions"):
+        study_of_models("scenes:test[:2]", ["zoo/resnet", "zoo/deit"], measure=["maps"])
+
+
+def test_a_study_with_nothing_to_compare(tmp_path):
+    pictures = write_pictures(tmp_path / "pictures", 2)
+    maps = {"maps": {"kind": "attribution", "method": "random"}}
+    study = Study("s", str(pictures), MODELS, maps).run(tmp_path / "run", device="cpu")
+    with pytest.raises(StudyError, match="Nothing of this study can be compared"):
+        compare_study(study)
+
+
+def test_one_image_has_no_statistics(tmp_path):
+    pictures = write_pictures(tmp_path / "pictures", 1)
+    measure = {"evidence": {"kind": "evidence", "grid": 3, "baseline": "black"}}
+    made = compare_study(Study("s", str(pictures), MODELS, measure).run(tmp_path / "run", device="cpu"))
+    assert "evidence-ranking" not in made
+    assert len(made["evidence"].rows) == 2
+
+
+def test_trainings_are_compared_where_there_are_several(monkeypatch):
+    import pyarrow as pa
+
+    from suffice.compare.of_evidence import _trainings
+
+    count = 12
+    table = []
+    for group, shift in (("a", 0), ("b", 8)):
+        for seed in range(3):
+            table += [
+                {
+                    "model": f"{group}#{seed}", "group": group, "seed": str(seed), "index": i,
+                    "mses": 3 + i + shift + seed, "mean_size": 2.0 + i / 9 + seed / 9, "distinct_50": 9 + i + seed,
+                }
+                for i in range(count)
+            ]  # fmt: skip
+    section = _trainings(pa.Table.from_pylist(table), "evidence")
+    found = {row["of"]: row for row in rows(section)}
+    assert found["MSEs"]["difference"].high < 1  # the first has fewer
+    assert found["cells of an MSE"]["difference"].value == pytest.approx(0, abs=1e-9)
+    assert found["MSEs"]["trainings"] == "3 and 3"
+
+
+def test_wide_tables_have_numbers_above_columns():
+    wide = Section("x", "X", ("maps of", "a", "b"), [["a", 1.0, 0.5], ["b", 0.5, 1.0]], short=("maps of", "1", "2"))
+    assert list(wide.cells()) == [["1 a", "1", "0.5"], ["2 b", "0.5", "1"]]
+    assert "| maps of | 1 | 2 |" in Comparison("s", ("a", "b"), 1, (wide,)).to_markdown()
+    assert wide.to_json()["rows"][0] == {"maps of": "a", "a": 1.0, "b": 0.5}
