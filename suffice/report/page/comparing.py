@@ -7,7 +7,7 @@ pairs, which Holm's rule needs; intervals only where something is said of a pair
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 
@@ -16,6 +16,7 @@ import numpy as np
 from suffice.compare import compare_pairs, compare_trainings, paired_ratio
 from suffice.compare.pairwise import Numbers, holm, rank_biserial, wilcoxon
 from suffice.compare.ranking import letters_of
+from suffice.study.choices import Contrast
 
 ALPHA = 0.05
 FEWEST = 6  # images; with fewer, no test of signed ranks is significant
@@ -51,13 +52,18 @@ class Quantity:
 
 @dataclass(frozen=True)
 class Pair:
-    """How two differ; ``adjusted`` is the p-value after Holm's correction over all pairs of the quantity."""
+    """How two differ; ``adjusted`` is the p-value after Holm's correction over so many tests of the quantity.
+
+    ``question`` is what differs between the two, where the study was made to compare them.
+    """
 
     first: str
     second: str
     p: float
     adjusted: float
     images: int
+    tests: int = 1
+    question: str = ""
 
     @property
     def clear(self) -> bool:
@@ -119,8 +125,18 @@ class Comparison:
             a, b = self.values(first, second)
             if len(a) >= FEWEST:
                 found.append((first, second, wilcoxon(self._differences(a, b)), len(a)))
-        adjusted = holm([row[2] for row in found]) if found else []
-        return [Pair(a, b, p, q, n) for (a, b, p, n), q in zip(found, adjusted, strict=True)]
+        return _corrected(found)
+
+    def named(self, contrasts: Sequence[Contrast]) -> list[Pair]:
+        """The comparisons that a study was made for, corrected for each other only."""
+        known = [one for one in contrasts if {one.of, one.against} <= set(self.names)]
+        found, asked = [], []
+        for one in known:
+            a, b = self.values(one.of, one.against)
+            if len(a) >= FEWEST:
+                found.append((one.of, one.against, wilcoxon(self._differences(a, b)), len(a)))
+                asked.append(one.question or f"{one.of} and {one.against}")
+        return [replace(pair, question=question) for pair, question in zip(_corrected(found), asked, strict=True)]
 
     @cached_property
     def clear(self) -> list[Pair]:
@@ -131,7 +147,7 @@ class Comparison:
         """That of two names, in either order, turned such that the first comes first."""
         for one in self.pairs:
             if {one.first, one.second} == {first, second}:
-                return Pair(first, second, one.p, one.adjusted, one.images)
+                return replace(one, first=first, second=second)
         return None
 
     def size(self, pair: Pair) -> Size:
@@ -187,6 +203,11 @@ class Comparison:
 
     def _differences(self, a: Numbers, b: Numbers) -> Numbers:
         return np.log1p(a) - np.log1p(b) if self.quantity.counts else a - b
+
+
+def _corrected(found: Sequence[tuple[str, str, float, int]]) -> list[Pair]:
+    adjusted = holm([row[2] for row in found]) if found else []
+    return [Pair(a, b, p, q, n, len(found)) for (a, b, p, n), q in zip(found, adjusted, strict=True)]
 
 
 def _draws(images: int) -> int:

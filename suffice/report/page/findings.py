@@ -9,25 +9,33 @@ from itertools import combinations
 from suffice.report.page.comparing import ALPHA, Comparison, Pair, Size
 from suffice.report.page.content import Finding, Source
 from suffice.report.page.wording import counted, interval, listed, p_value, places_for, short
+from suffice.study.choices import Contrast
 
 MOST = 10  # sentences
 TWICE = 2.0  # from here on, a ratio is said as "times as many"
 Trace = Callable[[Comparison, Pair], Source]
 
 
-def findings_of(comparisons: Sequence[Comparison], trace: Trace | None = None, most: int = MOST) -> list[Finding]:
+def findings_of(
+    comparisons: Sequence[Comparison],
+    trace: Trace | None = None,
+    most: int = MOST,
+    contrasts: Sequence[Contrast] = (),
+) -> list[Finding]:
     """Sentences about the differences that are significant after correction.
 
-    Of each quantity: variants of one model (one name begins with the other's), and the two ends of the ranking. What
-    other trainings may not show is not among them; see :func:`untold_of`.
+    Of each quantity: the comparisons that a study was made for, or, where it names none, variants of one model (one
+    name begins with the other's); and the two ends of the ranking. What other trainings may not show is not among them;
+    see :func:`untold_of`.
 
     Args:
         comparisons: One a quantity.
         trace: From a comparison and a pair to where the numbers come from.
         most: Sentences; those of the largest effects are kept, in the order of the quantities.
+        contrasts: The comparisons that the study was made for.
     """
-    said = [(n, c, pair) for n, c in enumerate(comparisons) for pair in _worth_saying(c) if _holds(c, pair)]
-    sized = [(n, c, pair, c.size(pair)) for n, c, pair in said]
+    said = [(n, c, pair) for n, c in enumerate(comparisons) for pair in _worth_saying(c, contrasts) if _holds(c, pair)]
+    sized = [(n, c, pair, size) for n, c, pair in said if _away(c, size := c.size(pair))]
     kept = sorted(sized, key=lambda row: (-_rank(row[1], row[2]), -abs(row[3].effect)))[:most]
     kept.sort(key=lambda row: row[0])
     return [
@@ -36,14 +44,15 @@ def findings_of(comparisons: Sequence[Comparison], trace: Trace | None = None, m
     ]
 
 
-def untold_of(comparisons: Sequence[Comparison]) -> list[str]:
-    """What the data could not tell, a line a quantity at most."""
+def untold_of(comparisons: Sequence[Comparison], contrasts: Sequence[Contrast] = ()) -> list[str]:
+    """What the data could not tell, a line a quantity, and one more where other trainings may say something else."""
     lines = []
     for c in comparisons:
-        unclear = [pair for pair in c.pairs if not pair.clear]
+        pairs = c.named(contrasts) or c.pairs
+        unclear = [pair for pair in pairs if not pair.clear]
         if unclear:
-            lines.append(_unclear(c, unclear))
-        lines += _lost_over_trainings(c)
+            lines.append(_unclear(c, unclear, len(pairs)))
+        lines += _lost_over_trainings(c, [pair for pair in pairs if pair.clear])
     return lines
 
 
@@ -60,7 +69,9 @@ def sentence(c: Comparison, pair: Pair, size: Size) -> str:
     else:
         said = f"{first} has {100 * (1 - size.value):.0f} % fewer {one.noun} than {second}"
         ends = (100 * (1 - size.high), 100 * (1 - size.low), 0)
-    return f"{said} {interval(*ends)}{_place(c, pair)}."
+    said = _capital(said) if said.startswith("the ") else said  # but names stay as they are
+    asked = f"{_capital(pair.question)}: " if pair.question and pair.first not in pair.question else ""
+    return f"{asked}{said} {interval(*ends)}{'' if asked else _place(c, pair)}."
 
 
 def _difference(c: Comparison, pair: Pair, size: Size) -> tuple[str, tuple[float, float, int]]:
@@ -102,8 +113,10 @@ def variants(names: Sequence[str]) -> Iterator[tuple[str, str]]:
             yield changed, plain
 
 
-def _worth_saying(c: Comparison) -> list[Pair]:
-    pairs = [found for names in variants(c.names) if (found := c.pair(*names)) is not None and found.clear]
+def _worth_saying(c: Comparison, contrasts: Sequence[Contrast]) -> list[Pair]:
+    named = c.named(contrasts)
+    others = [] if named else [c.pair(*names) for names in variants(c.names)]
+    pairs = [pair for pair in (*named, *others) if pair is not None and pair.clear]
     if len(c.order) >= 2:
         ends = c.pair(c.order[0], c.order[-1])
         if ends is not None and ends.clear and {ends.first, ends.second} not in [{p.first, p.second} for p in pairs]:
@@ -112,8 +125,14 @@ def _worth_saying(c: Comparison) -> list[Pair]:
 
 
 def _rank(c: Comparison, pair: Pair) -> int:
-    """Variants of one model come first: what differs between them is known."""
-    return int((pair.first, pair.second) in variants(c.names))
+    """What a study was made for comes first, then variants of one model: what differs between them is known."""
+    return 2 if pair.question else int((pair.first, pair.second) in variants(c.names))
+
+
+def _away(c: Comparison, size: Size) -> bool:
+    """Whether the interval, too, leaves out that there is no difference."""
+    none = 1.0 if c.quantity.counts else 0.0
+    return not size.low <= none <= size.high
 
 
 def _holds(c: Comparison, pair: Pair) -> bool:
@@ -121,14 +140,17 @@ def _holds(c: Comparison, pair: Pair) -> bool:
     return over is None or over[0] < ALPHA
 
 
-def _unclear(c: Comparison, unclear: Sequence[Pair]) -> str:
-    what = f"{_capital(c.quantity.noun)}: "
-    few = [f"{pair.first} and {pair.second}" for pair in unclear]
-    if len(unclear) == len(c.pairs):
-        which = "none of the pairs differ" if len(c.pairs) > 1 else f"{few[0]} do not differ"
-        return f"{what}{which} significantly."
-    many = f"{len(unclear)} of {counted(len(c.pairs), 'pair')} cannot be told apart"
-    return f"{what}{many} ({listed(few, 3)}); {_within(c, unclear)}."
+def _unclear(c: Comparison, unclear: Sequence[Pair], tests: int) -> str:
+    what, within = f"{_capital(c.quantity.noun)}: ", _within(c, unclear)
+    few = [f"{pair.first} – {pair.second}" for pair in unclear]
+    pairs = f"{tests} comparisons that the study was made for" if unclear[0].question else counted(tests, "pair")
+    if tests == 1:
+        return f"{what}{unclear[0].first} and {unclear[0].second} cannot be told apart; {within}."
+    many = f"none of the {pairs}" if len(unclear) == tests else f"{len(unclear)} of the {pairs}"
+    which = "can" if len(unclear) == tests else "cannot"
+    rest = f" and {len(few) - 3} more" if len(few) > 3 else ""
+    named = "" if len(unclear) == tests else f" ({', '.join(few[:3])}{rest})"
+    return f"{what}{many} {which} be told apart{named}; {within}."
 
 
 def _within(c: Comparison, unclear: Sequence[Pair]) -> str:
@@ -140,8 +162,8 @@ def _within(c: Comparison, unclear: Sequence[Pair]) -> str:
     return f"if there is a difference, it is less than {short(reach, 2)}{unit}"
 
 
-def _lost_over_trainings(c: Comparison) -> list[str]:
-    lost = [(pair, over) for pair in c.clear if (over := c.over_trainings(pair)) is not None and over[0] >= ALPHA]
+def _lost_over_trainings(c: Comparison, clear: Sequence[Pair]) -> list[str]:
+    lost = [(pair, over) for pair in clear if (over := c.over_trainings(pair)) is not None and over[0] >= ALPHA]
     if not lost:
         return []
     names = listed([f"{pair.first} and {pair.second} ({p_value(over[0])})" for pair, over in lost], 3)

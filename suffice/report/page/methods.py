@@ -89,27 +89,24 @@ def model_method_table(study: Study, scores: MethodScores) -> Table:
 def method_findings(
     study: Study, scores: MethodScores, comparisons: dict[str, Comparison]
 ) -> tuple[list[Finding], list[str]]:
-    """What may be said of methods: the best where it is clear, those that lose to chance; and what cannot be told."""
+    """What may be said of methods: the best where it is clear; and what cannot be told, or is no better than chance."""
     said: list[Finding] = []
-    untold: list[str] = []
+    untold: dict[str, list[str]] = {}  # what it is, and by which metrics
     for metric, c in comparisons.items():
         if c.quantity.higher_is_better is None or len(c.order) < 2:
             continue
         real = [name for name in c.order if name not in scores.controls]
-        if len(real) > 1:
-            pair = c.pair(real[0], real[1])
-            if pair is not None and pair.clear:
-                size = c.size(pair)
-                text = f"{sentence(c, pair, size)[:-1].partition(': the ')[0]}, the next best of {len(real)} methods."
-                said.append(Finding(text, evidence(c, pair, size), "truest", _source(study, scores, metric)))
-            elif pair is not None:
-                untold.append(f"By {metric}, {_first_group(c, real)} cannot be told apart for the first place.")
+        pair = c.pair(real[0], real[1]) if len(real) > 1 else None
+        if pair is not None and pair.clear:
+            size = c.size(pair)
+            text = f"{sentence(c, pair, size)[:-1].partition(': the ')[0]}, the next best of {len(real)} methods."
+            said.append(Finding(text, evidence(c, pair, size), "truest", _source(study, scores, metric)))
+        elif pair is not None:
+            untold.setdefault(f"{_first_group(c, real)} cannot be told apart for the first place", []).append(metric)
         for control in scores.controls:
-            lost = [name for name in real if not _better(c, name, control)]
-            if lost:
-                are = "is" if len(lost) == 1 else "are"
-                untold.append(f"By {metric}, {listed(lost)} cannot be told from {control} maps, or {are} worse.")
-    return said, untold
+            for name in (name for name in real if not _better(c, name, control)):
+                untold.setdefault(f"{name} is not clearly better than {control} maps", []).append(metric)
+    return said, [f"By {listed(metrics, 9)}, {what}." for what, metrics in untold.items()]
 
 
 def _better(c: Comparison, name: str, control: str) -> bool:

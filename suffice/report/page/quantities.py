@@ -170,5 +170,8 @@ def of_families(comparison: Comparison, families: Mapping[str, str]) -> Comparis
     large = {family: names for family, names in members.items() if family and len(names) > 1}
     if len(large) < 2:
         return None
-    own = {family: np.mean([comparison.values_of(name) for name in names], axis=0) for family, names in large.items()}
+    own = {
+        f"the family {family}": np.mean([comparison.values_of(name) for name in names], axis=0)
+        for family, names in large.items()
+    }
     return Comparison(comparison.quantity, list(own), lambda a, b: (own[a], own[b]))

@@ -161,17 +161,20 @@ def _say(found: Answers, study: Study, table: str, comparisons: Sequence[Compari
         what = f"{name}, exp(avg(ln(1 + {key}))) - 1 AS mean" if c.quantity.counts else f"{name}, avg({key}) AS mean"
         if key == "correct":
             what = "model, avg(correct::INT) AS mean"
-        names = ", ".join("'" + one.replace("'", "''") + "'" for one in (pair.first, pair.second))
+        both = [one.removeprefix("the family ") if of else one for one in (pair.first, pair.second)]
+        names = ", ".join("'" + one.replace("'", "''") + "'" for one in both)
         some = " AND mses > 0" if key not in ("correct",) else ""
         group = "group" if c.trainings and any(len(rows) > 1 for rows in c.trainings.values()) else name
         where = f'"{group}" IN ({names}){some}'
         query = select(study, table, what.replace(name, f'"{group}"', 1), f'GROUP BY "{group}"', where)
         how = "ratio of 1 + counts, geometric mean over images; t interval" if c.quantity.counts else BOOTSTRAPPED
-        return source_of(study, table, query, compared=of, test=TEST, interval=how)
+        tests = counted(pair.tests, "test")
+        return source_of(study, table, query, compared=of, test=f"{TEST}, {tests}", interval=how)
 
-    found.findings += findings_of(comparisons, trace, most=4 if of else 8)
+    contrasts = () if of else study.plan.asked.contrasts
+    found.findings += findings_of(comparisons, trace, 4 if of else 8, contrasts)
     if not of:
-        found.untold += untold_of(comparisons)
+        found.untold += untold_of(comparisons, contrasts)
 
 
 BOOTSTRAPPED = "mean difference over images; bootstrap, bias-corrected and accelerated"

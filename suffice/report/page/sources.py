@@ -12,7 +12,7 @@ from suffice.report.page.content import Source
 if TYPE_CHECKING:
     from suffice.study import Study
 
-TEST = "Wilcoxon’s signed-rank test over images, two-sided; p-values corrected by Holm’s rule over all pairs"
+TEST = "Wilcoxon’s signed-rank test over images, two-sided; p-values corrected by Holm’s rule"
 
 
 def relation(study: Study, table: str) -> str:
