@@ -4,6 +4,8 @@
 * :class:`ExplainerRecipe`, :func:`train_explainer`, :class:`TrainedExplainer`: its training, resumable.
 * :func:`save_explainer`, :func:`load_explainer`, :class:`LoadedExplainer`: files, checked against the model.
 * :func:`ready_explainer`: those that come with the package.
+* :class:`ShapleyRecipe`, :func:`train_shapley`, :class:`LearnedShapley`, :func:`save_shapley`, :func:`load_shapley`:
+  Shapley values that are learned.
 
 The methods ``eea`` and ``vit-shapley`` use them.
 """
@@ -19,6 +21,8 @@ from suffice.attribution.learned.images import ExplainerImages, open_explainer_i
 from suffice.attribution.learned.objective import Objective
 from suffice.attribution.learned.ready import ready_explainer
 from suffice.attribution.learned.recipe import ExplainerRecipe
+from suffice.attribution.learned.shapley import LearnedShapley, ShapleyRecipe, train_shapley
+from suffice.attribution.learned.shapley_files import load_shapley, save_shapley
 from suffice.attribution.learned.training import ExplainerProgress, TrainedExplainer, train_explainer
 
 __all__ = [
@@ -26,13 +30,18 @@ __all__ = [
     "ExplainerImages",
     "ExplainerProgress",
     "ExplainerRecipe",
+    "LearnedShapley",
     "LoadedExplainer",
     "Objective",
+    "ShapleyRecipe",
     "TrainedExplainer",
     "load_explainer",
+    "load_shapley",
     "open_explainer_images",
     "read_explainer_facts",
     "ready_explainer",
     "save_explainer",
+    "save_shapley",
     "train_explainer",
+    "train_shapley",
 ]

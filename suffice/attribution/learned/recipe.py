@@ -27,6 +27,8 @@ class ExplainerRecipe:
             thousand classes (30 for ViT-S). Fewer classes, or the steeper ``"bce"``, want less.
         mask_loss: The penalty: ``"bce"``, ``"bce-of-logit"`` as the published code has it, or ``"l1"``; see
             :mod:`suffice.attribution.learned.objective`.
+        rising: Share of the steps in which λ rises from 0 along a line; published: 0. Where it has its full weight from
+            the start, some models are blackened out before the explainer knows what they look at, and it stays so.
         baseline: What shows where a mask hides.
         trains: ``"all"`` but the embeddings, or the ``"head"`` alone, with the trunk as it came.
         epochs: Passes over the training images; not used where ``steps`` is given.
@@ -49,6 +51,7 @@ class ExplainerRecipe:
     explains: ExplainedClass = "predicted"
     mask_weight: Amount = 5.0
     mask_loss: MaskLoss = "bce"
+    rising: Share = 0.5
     baseline: str = "black"
     trains: Trains = "all"
     epochs: Positive = 4.0
@@ -64,7 +67,7 @@ class ExplainerRecipe:
 
     @property
     def objective(self) -> Objective:
-        """The loss."""
+        """The loss in the end."""
         return Objective(self.mask_weight, self.mask_loss, self.baseline)
 
     def total_steps(self, images: int) -> int:
@@ -77,6 +80,11 @@ class ExplainerRecipe:
         if step < rising:
             return self.lr * (step + 1) / rising
         return self.lr * (total - step) / max(total - rising + 1, 1) if rising else self.lr * (total - step) / total
+
+    def objective_of(self, step: int, total: int) -> Objective:
+        """The loss of a step (from 0) of so many."""
+        share = min(1.0, (step + 1) / (self.rising * total)) if self.rising else 1.0
+        return Objective(self.mask_weight * share, self.mask_loss, self.baseline)
 
     def seed_of(self, what: str, number: int = 0) -> int:
         """The seed of one random thing, so that a resumed run needs no state of generators."""

@@ -121,7 +121,8 @@ class ExplainerTraining:
         """Sum of the losses of some images, and its gradients, which are added up outside: memory may run out here."""
         pixels, targets = self._some(rows)
         with torch.enable_grad():
-            losses = self.recipe.objective(self.runner, pixels, targets, self.explainer(pixels)).total
+            objective = self.recipe.objective_of(self.step, self.steps)
+            losses = objective(self.runner, pixels, targets, self.explainer(pixels)).total
             gradients = torch.autograd.grad(losses.sum(), self.parameters)
         return float(losses.detach().sum()), gradients
 

@@ -1,0 +1,80 @@
+"""Learned Shapley values in files: surrogate and explainer, with what they depend on."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from suffice.attribution.learned.files import TRAINED_ON
+from suffice.attribution.learned.shapley import LearnedShapley, ShapleyExplainer, ShapleyRecipe
+from suffice.errors import CheckpointError
+from suffice.vision import Classifier, load
+from suffice.vision.identity import weights_hash
+from suffice.vision.provenance import KEY, as_json
+from suffice.zoo.training.weights import compact
+
+KIND = "shapley"
+
+
+def save_shapley(learned: LearnedShapley, path: str | Path) -> None:
+    """Write a surrogate and its explainer as safetensors, with all facts in the metadata, whole or not at all."""
+    from safetensors.torch import save_file
+
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f"{path.name}.{os.getpid()}.part")
+    surrogate = {f"surrogate.{k}": v for k, v in learned.surrogate.module.state_dict().items()}
+    explainer = {f"explainer.{k}": v for k, v in learned.explainer.state_dict().items()}
+    facts = {
+        "kind": KIND, "explained": {"name": learned.explained, "weights": learned.weights},
+        "trunk": learned.explainer.trunk_name, "classes": learned.explainer.head[-1].out_features,
+        "recipe": asdict(learned.recipe), "losses": list(learned.losses),
+    }  # fmt: skip
+    save_file(
+        {**compact({**surrogate, **explainer}), TRAINED_ON: learned.ids.clone()}, unfinished, {KEY: as_json(facts)}
+    )
+    os.replace(unfinished, path)
+
+
+def load_shapley(path: str | Path, net: Classifier, *, trunk: Classifier | None = None) -> LearnedShapley:
+    """What :func:`save_shapley` wrote, for the classifier that it was trained for.
+
+    Raises:
+        CheckpointError: The file cannot be used, or is of another model.
+    """
+    from safetensors import SafetensorError, safe_open
+    from safetensors.torch import load_file
+
+    if not Path(path).is_file():
+        raise CheckpointError(f"There is no file {path}.")
+    try:
+        with safe_open(path, framework="pt") as file:
+            facts: dict[str, Any] = json.loads((file.metadata() or {})[KEY])
+        if facts["kind"] != KIND:
+            raise KeyError(KIND)
+        tensors: dict[str, Tensor] = load_file(path)
+    except (SafetensorError, OSError, KeyError, ValueError) as error:
+        raise CheckpointError(f"{path} holds no learned Shapley values ({type(error).__name__}: {error}).") from error
+    about = facts["explained"]
+    if about["weights"] != weights_hash(net.module):
+        raise CheckpointError(f"{path} was trained for {about['name']} with other weights than {net.name} has.")
+    surrogate = net.with_module(copy.deepcopy(net.module).eval().requires_grad_(False))
+    if trunk is None:
+        trunk = net if facts["trunk"] == about["name"] else load(facts["trunk"], pretrained=False, device="cpu")
+    explainer = ShapleyExplainer(trunk, facts["classes"])
+    for part, module in (("surrogate.", surrogate.module), ("explainer.", explainer)):
+        own = {k.removeprefix(part): v for k, v in tensors.items() if k.startswith(part)}
+        try:
+            module.load_state_dict({k: v.to(module.state_dict()[k].dtype) for k, v in own.items()})
+        except (KeyError, RuntimeError) as error:
+            raise CheckpointError(f"The weights in {path} do not fit {trunk.name}.") from error
+    explainer.to(net.device).requires_grad_(False)
+    recipe = ShapleyRecipe(**facts["recipe"])
+    losses = tuple(facts["losses"])
+    return LearnedShapley(about["name"], about["weights"], surrogate, explainer, recipe, losses, tensors[TRAINED_ON])

@@ -1,0 +1,86 @@
+"""ViT-Shapley: Shapley values of cells, given by a network that has learned them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from suffice.attribution.learned.images import short_id
+from suffice.attribution.learned.shapley import LearnedShapley
+from suffice.attribution.learned.shapley_files import load_shapley
+from suffice.attribution.method import method
+from suffice.errors import CheckpointError, OptionError, SufficeWarning
+from suffice.perturb.batch import Batch
+from suffice.vision import Classifier
+from suffice.vision.identity import weights_hash
+
+
+def _lacks_explainer(net: Classifier, options: Mapping[str, Any]) -> str | None:
+    if options.get("explainer") is not None:
+        return None
+    return (
+        "no explainer of it is ready; train one with suffice.attribution.learned.train_shapley(net, images), and give "
+        "it, or the file that save_shapley made of it, as explainer="
+    )
+
+
+@method(
+    "vit-shapley",
+    aliases=("learned-shapley",),
+    reference="Covert, Kim, Lee, Learning to Estimate Shapley Values with Vision Transformers, ICLR 2023",
+    lacks=_lacks_explainer,
+    questions=0,
+)
+def vit_shapley(batch: Batch, *, explainer: str | Path | LearnedShapley | None = None) -> Tensor:
+    """Shapley values of cells as a network has learned them: one forward of it and two of a surrogate.
+
+    Args:
+        batch: The images.
+        explainer: What :func:`suffice.attribution.learned.train_shapley` returned, or a file of it.
+
+    Returns:
+        [B, h, w], at the resolution of the explainer's last layer. They add up to the surrogate's score of the image
+        less that of the baseline.
+    """
+    learned = _find(batch.net, explainer)
+    seen = set(learned.ids.tolist())
+    if count := sum(short_id(i) in seen for i in batch.ids):
+        warnings.warn(
+            f"{count} of {len(batch)} images are among those that the explainer was trained on.",
+            SufficeWarning,
+            stacklevel=5,
+        )
+    values = learned.values(batch.pixels)
+    return values[torch.arange(len(batch), device=values.device), batch.targets]
+
+
+def _find(net: Classifier, explainer: str | Path | LearnedShapley | None) -> LearnedShapley:
+    if explainer is None:
+        raise OptionError(f"vit-shapley does not fit {net.name}: {_lacks_explainer(net, {})}.")
+    if not isinstance(explainer, LearnedShapley):
+        path = Path(explainer)
+        key, kept = (str(path.resolve()), path.stat().st_mtime_ns if path.is_file() else 0), _kept(net)
+        if key not in kept:
+            kept.clear()
+            kept[key] = load_shapley(path, net)
+        explainer = kept[key]
+    if explainer.weights != weights_hash(net.module):
+        raise CheckpointError(
+            f"The explainer was trained for {explainer.explained} with other weights than {net.name} has."
+        )
+    if explainer.surrogate.device != net.device:
+        explainer.surrogate.to(net.device)
+        explainer.explainer.to(net.device)
+        explainer.__dict__.pop("runner", None)  # it was made for the other device
+    return explainer
+
+
+def _kept(net: Classifier) -> dict[Any, LearnedShapley]:
+    """Read once for all batches of a model."""
+    found: dict[Any, LearnedShapley] = net.__dict__.setdefault("_shapley", {})
+    return found

@@ -1,0 +1,115 @@
+"""Learned Shapley values: against exact ones on a classifier that is cheap to ask about every set of cells."""
+
+import pytest
+import torch
+from scipy.stats import spearmanr
+from torch import nn
+
+import suffice
+from suffice.attribution.learned.shapley import ShapleyRecipe, additive, kernel_sets, train_shapley
+from suffice.attribution.learned.shapley_files import load_shapley, save_shapley
+from suffice.errors import CheckpointError, OptionError
+from suffice.vision import Classifier
+
+CELL, GRID = 4, 3
+SIZE = CELL * GRID
+
+
+class RedSum(nn.Module):
+    """The more red there is in all cells, the surer of class 1; two red cells side by side say less than two."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("slope", torch.tensor(1.5))
+
+    def forward(self, x):
+        red = nn.functional.avg_pool2d(x[:, :1] - x[:, 1:].mean(dim=1, keepdim=True), CELL).relu()
+        beside = (red[..., 1:] * red[..., :-1]).sum(dim=(1, 2, 3))
+        odds = self.slope * (red.sum(dim=(1, 2, 3)) - 0.5 * beside - 2)
+        return torch.stack([torch.zeros_like(odds), odds], dim=1)
+
+
+def red_sum():
+    return Classifier(RedSum().eval(), size=SIZE, mean=(0.0,) * 3, std=(1.0,) * 3, name="red-sum")
+
+
+def trunk():
+    torch.manual_seed(0)
+    module = nn.Sequential(
+        nn.Conv2d(3, 24, CELL, stride=CELL), nn.ReLU(), nn.Conv2d(24, 24, 3, padding=1), nn.ReLU(),
+        nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(24, 2),
+    )  # fmt: skip
+    return Classifier(module, size=SIZE, mean=(0.5,) * 3, std=(0.5,) * 3, name="trunk")
+
+
+def reddish(count, seed):
+    red = torch.rand(count, 1, GRID, GRID, generator=torch.Generator().manual_seed(seed))
+    pixels = torch.cat([red, torch.zeros(count, 2, GRID, GRID)], dim=1)
+    return nn.functional.interpolate(pixels, SIZE, mode="nearest")
+
+
+@pytest.fixture(scope="module")
+def learned():
+    recipe = ShapleyRecipe(surrogate_steps=0, steps=150, batch=24, sets=8, lr=0.01, baseline="black")
+    return train_shapley(red_sum(), reddish(300, seed=1), recipe, trunk=trunk())
+
+
+def test_agrees_with_exact_values_on_images_it_has_not_seen(learned):
+    images = reddish(40, seed=2)
+    found = suffice.attribute(red_sum(), images, "vit-shapley", targets=1, explainer=learned).maps
+    exact = suffice.attribute(
+        red_sum(), images, "kernel-shap", targets=1, grid=GRID, samples=510, baseline="black"
+    ).maps
+    ranks = [spearmanr(a.flatten(), b.flatten()).statistic for a, b in zip(found, exact, strict=True)]
+    assert sum(ranks) / len(ranks) >= 0.9
+    assert torch.allclose(found.sum(dim=(1, 2)), exact.sum(dim=(1, 2)), atol=1e-4)
+
+
+def test_sizes_of_sets_follow_the_kernel():
+    cells = 6
+    sets = kernel_sets(20_000, cells, torch.Generator().manual_seed(0))
+    share = torch.bincount(sets.sum(dim=1), minlength=cells + 1)[1:cells].double() / len(sets)
+    sizes = torch.arange(1, cells, dtype=torch.float64)
+    wanted = 1 / (sizes * (cells - sizes))
+    assert torch.allclose(share, wanted / wanted.sum(), atol=0.01)
+
+
+def test_values_add_up():
+    values, gain = torch.rand(2, 3, 4, 4), torch.rand(2, 3)
+    shifted = additive(values, gain)
+    assert torch.allclose(shifted.sum(dim=(2, 3)), gain, atol=1e-5)
+    moved = shifted - values
+    assert torch.allclose(moved, moved[:, :, :1, :1].expand_as(moved), atol=1e-5)
+
+
+def test_files(learned, tmp_path):
+    path, images = tmp_path / "shapley.safetensors", reddish(3, seed=4)
+    save_shapley(learned, path)
+    again = load_shapley(path, red_sum(), trunk=trunk())
+    assert torch.allclose(again.values(images), learned.values(images), atol=5e-3)
+    other = red_sum()
+    other.module.slope.fill_(1.0)
+    with pytest.raises(CheckpointError, match="other weights"):
+        load_shapley(path, other, trunk=trunk())
+
+
+def test_without_an_explainer_the_way_to_one_is_named():
+    with pytest.raises(OptionError, match="train_shapley"):
+        suffice.attribute(red_sum(), reddish(1, seed=1), "vit-shapley")
+
+
+def test_a_surrogate_comes_nearer_to_the_whole_image():
+    """What it says of images with hidden cells is nearer to what the classifier says of whole ones."""
+    from suffice.attribution.learned.shapley import _show
+
+    torch.manual_seed(1)
+    module = nn.Sequential(nn.Conv2d(3, 16, CELL, stride=CELL), nn.ReLU(), nn.Flatten(), nn.Linear(16 * GRID**2, 3))
+    net = Classifier(module.eval(), size=SIZE, mean=(0.5,) * 3, std=(0.1,) * 3, name="small")
+    recipe = ShapleyRecipe(surrogate_steps=60, steps=1, batch=32, sets=2, surrogate_lr=0.01)
+    learned = train_shapley(net, reddish(200, seed=1), recipe, trunk=trunk())
+    images = reddish(50, seed=2)
+    shown = torch.rand(50, GRID**2, generator=torch.Generator().manual_seed(0)) < 0.5
+    masked = _show(images, shown, (GRID, GRID), "gray", net)
+    with torch.no_grad():
+        before, after = ((judge(masked) - net(images)).abs().mean() for judge in (net, learned.surrogate))
+    assert after < 0.9 * before
