@@ -44,7 +44,7 @@ def figure(
     checkpoint: Annotated[Path | None, typer.Option(help="Weights of the model instead of the published ones.")] = None,
     device: opt.Device = None,
     dark: Annotated[bool, typer.Option("--dark", help="For dark pages.")] = False,
-    width: Annotated[int | None, typer.Option(min=100, help="Of a chart's plot, in pixels.")] = None,
+    width: Annotated[int | None, typer.Option(min=100, help="Of a chart, in pixels.")] = None,
     table: Annotated[bool, typer.Option("--table", help="Also write the numbers, as CSV beside the figure.")] = False,
     as_json: opt.AsJson = False,
 ) -> None:

@@ -52,7 +52,7 @@ def activation_chart(table: pyarrow.Table, height: int = 300) -> dict[str, Any]:
     base = alt.Chart(data_of(table)).encode(
         x=alt.X("share:Q", axis=alt.Axis(title="channels, strongest first", format=".0%", grid=False)),
         y=alt.Y("relative:Q", axis=alt.Axis(title="activation, of the strongest channel's", format=".0%")),
-        color=marked.color(),
+        color=marked.color(lines=True),
         strokeDash=marked.dash(),
         opacity=marked.opacity(),
         tooltip=[

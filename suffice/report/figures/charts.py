@@ -37,12 +37,20 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def specification(chart: Any, height: int | Mapping[str, int] | None = None) -> dict[str, Any]:
-    """The specification of a chart that is as wide as its place, without the look of the page that it comes to."""
+def specification(chart: Any, height: int | Mapping[str, int] | None = None, right: float = 0) -> dict[str, Any]:
+    """The specification of a chart that is as wide as its place, without the look of the page that it comes to.
+
+    Args:
+        chart: Of Altair.
+        height: In pixels, or of each step.
+        right: Room for what stands out at the right.
+    """
     chart = chart.properties(width="container", **({} if height is None else {"height": height}))
     spec: dict[str, Any] = json.loads(chart.to_json(validate=True))
     spec.pop("config", None)
     spec["autosize"] = {"type": "fit-x", "contains": "padding"}
+    if right > 0:
+        spec["padding"] = {"left": 8, "top": 8, "bottom": 8, "right": 8 + round(right)}
     return spec
 
 
@@ -72,11 +80,11 @@ class Marked:
         alt = altair()
         self.chosen = alt.selection_point(fields=[field], bind="legend", name=f"chosen_{field}")
 
-    def color(self, legend: bool = True) -> Any:
-        """Colors; with a legend below, in as many columns as there is room for."""
+    def color(self, legend: bool = True, lines: bool = False) -> Any:
+        """Colors, with a legend below; of charts whose marks are ``lines`` without points it shows these."""
         alt = altair()
         scale = alt.Scale(domain=list(self.looks.names), range=list(self.looks.colors))
-        return alt.Color(f"{self.field}:N", scale=scale, legend=self.legend() if legend else None, sort=None)
+        return alt.Color(f"{self.field}:N", scale=scale, legend=self.legend(lines) if legend else None, sort=None)
 
     def shape(self, legend: bool = True) -> Any:
         """Shapes, in the same legend."""
@@ -85,24 +93,26 @@ class Marked:
         return alt.Shape(f"{self.field}:N", scale=scale, legend=self.legend() if legend else None, sort=None)
 
     def dash(self, legend: bool = True) -> Any:
-        """Lines, in the same legend."""
+        """Lines, in the same legend where marks are lines without points."""
         alt = altair()
         scale = alt.Scale(domain=list(self.looks.names), range=[list(dash) for dash in self.looks.dashes])
-        return alt.StrokeDash(f"{self.field}:N", scale=scale, legend=self.legend() if legend else None, sort=None)
+        return alt.StrokeDash(f"{self.field}:N", scale=scale, legend=self.legend(True) if legend else None, sort=None)
 
     def opacity(self, full: float = 1.0) -> Any:
         """Full for those chosen in the legend, or for all where none is."""
         alt = altair()
         return alt.condition(self.chosen, alt.value(full), alt.value(min(FADED, full / 4)))
 
-    def legend(self) -> Any:
+    def legend(self, lines: bool = False) -> Any:
         """Below the chart, in as many columns as there is room for."""
         alt = altair()
         wide = min(max(text_width(name, 12) for name in self.looks.names), 170) + 52
         few, many = (max(1, min(len(self.looks.names), int(room // wide))) for room in (320, 640))
         # Not any width has a number of columns of its own: a chart that is fitted to its place is laid out twice.
         columns = alt.ExprRef(expr=f"width < 420 ? {few} : {many}")
-        return alt.Legend(orient="bottom", columns=columns, title=self.title, symbolOpacity=1)
+        # Shapes are drawn without the dashes of the lines through them.
+        symbols = {"symbolType": "stroke", "symbolSize": 320} if lines else {"symbolStrokeWidth": 0}
+        return alt.Legend(orient="bottom", columns=columns, title=self.title, symbolOpacity=1, **symbols)
 
 
 def names_axis(title: str | None = None, **more: Any) -> Any:

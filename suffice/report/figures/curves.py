@@ -47,7 +47,7 @@ def curve_chart(table: pyarrow.Table, across: str, up: str, looks: Looks | None 
     marked = Marked("method", looks or Looks.of_series(table["method"].to_pylist()))
     x = alt.X("share:Q", axis=alt.Axis(title=across, format=".0%", grid=False), scale=alt.Scale(domain=[0, 1]))
     y = alt.Y("mean:Q", axis=alt.Axis(title=up, format="~g"))
-    base = alt.Chart(data_of(table)).encode(x=x, color=marked.color())
+    base = alt.Chart(data_of(table)).encode(x=x, color=marked.color(lines=True))
     tips = ["method:N", *(alt.Tooltip(f"{n}:Q", format=".3~f") for n in ("share", "mean", "low", "high")), "images:Q"]
     band = base.mark_area().encode(y="low:Q", y2="high:Q", opacity=marked.opacity(0.16))
     line = base.mark_line().encode(y=y, strokeDash=marked.dash(), opacity=marked.opacity(), tooltip=tips)

@@ -17,7 +17,7 @@ from suffice.errors import MissingExtra
 if TYPE_CHECKING:
     import pyarrow
 
-WIDTH = 620  # of a chart's plot in a file; on a page it is as wide as there is room
+WIDTH = 700  # of a chart in a file; on a page it is as wide as there is room
 VEGALITE = "application/vnd.vegalite.v5+json"
 
 
@@ -58,7 +58,7 @@ class Drawing:
 
         Args:
             dark: For dark pages.
-            width: Of a chart's plot, without axes and legend; drawings have their own.
+            width: Of a chart in pixels; drawings have their own.
         """
         if self.svg is not None:
             return darkened(self.svg) if dark else self.svg

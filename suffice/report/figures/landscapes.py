@@ -9,6 +9,7 @@ import numpy as np
 
 from suffice.compare.landscapes import Landscape
 from suffice.draw.theme import Looks
+from suffice.draw.words import text_width
 from suffice.errors import OptionError
 from suffice.report.figures.charts import Marked, altair, data_of, specification, zoom
 from suffice.report.figures.drawing import Drawing
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 REACH = 2.447746830680816  # of an ellipse that holds 95 % of a normal distribution in the plane
 CORNERS = 48
+PLACES = ((9, -7), (9, 8), (-9, -7), (-9, 8))  # of a name beside its point: pixels across and down
+USUAL = 560  # pixels across
 
 
 def landscape_table(found: Landscape, families: Sequence[str]) -> pyarrow.Table:
@@ -57,6 +60,36 @@ def ellipses(table: pyarrow.Table) -> list[dict[str, Any]]:
     return rows
 
 
+def label_places(table: pyarrow.Table, scales_of: Sequence[Sequence[float]], height: int) -> list[dict[str, Any]]:
+    """Rows with ``place``: on which side of its point a name stands, so that as few as possible lie over another.
+
+    One name after the other takes the side where it covers the least of names and points, on a page of usual width.
+    """
+    (left, right), (low, high) = scales_of
+    rows = table.to_pylist()
+    points = [((r["x"] - left) / (right - left) * USUAL, (high - r["y"]) / (high - low) * height) for r in rows]
+    taken = [(x - 6, y - 6, x + 6, y + 6) for x, y in points]
+    for row, (x, y) in zip(rows, points, strict=True):
+        wide = text_width(row["model"], 11)
+        boxes = [
+            (x + dx - (wide if dx < 0 else 0), y + dy - 6, x + dx + (wide if dx > 0 else 0), y + dy + 6)
+            for dx, dy in PLACES
+        ]
+        cost = [
+            sum(_common(box, other) for other in taken) + 40 * max(box[2] - USUAL, 0) + 40 * max(-box[0], 0)
+            for box in boxes
+        ]
+        row["place"] = int(np.argmin(cost))
+        taken.append(boxes[row["place"]])
+    return rows
+
+
+def _common(one: Sequence[float], other: Sequence[float]) -> float:
+    """The area that two boxes share."""
+    wide, high = min(one[2], other[2]) - max(one[0], other[0]), min(one[3], other[3]) - max(one[1], other[1])
+    return max(wide, 0.0) * max(high, 0.0)
+
+
 def landscape_chart(table: pyarrow.Table, across: str, up: str, height: int = 420) -> dict[str, Any]:
     """Models as points, with their names and ellipses; see :func:`landscape_table`."""
     alt = altair()
@@ -70,16 +103,20 @@ def landscape_chart(table: pyarrow.Table, across: str, up: str, height: int = 42
     around = (
         alt.Chart(data_of(round_ones))
         .mark_line(strokeWidth=1.2, clip=True)
-        .encode(
-            x=x, y=y, order="corner:Q", detail="model:N", color=marked.color(legend=False), opacity=marked.opacity(0.55)
-        )
+        .encode(x=x, y=y, order="corner:Q", detail="model:N", color=marked.color(), opacity=marked.opacity(0.55))
     )
-    base = alt.Chart(data_of(table)).encode(x=x, y=y, opacity=marked.opacity())
+    placed = label_places(table, scales_of=[_padded(values) for values in ends], height=height)
+    base = alt.Chart(data_of(placed)).encode(x=x, y=y, opacity=marked.opacity())
     dots = base.mark_point(filled=True, size=110).encode(
         color=marked.color(), shape=marked.shape(), tooltip=[alt.Tooltip("model:N"), alt.Tooltip("family:N")]
     )
-    names = base.mark_text(align="left", dx=9, dy=-7, fontSize=11, clip=False).encode(text="model:N")
-    layers = [around, dots, names] if round_ones else [dots, names]
+    names = [
+        base.transform_filter(f"datum.place == {place}")
+        .mark_text(align="left" if dx > 0 else "right", dx=dx, dy=dy, fontSize=11)
+        .encode(text="model:N")
+        for place, (dx, dy) in enumerate(PLACES)
+    ]
+    layers = [around, dots, *names] if round_ones else [dots, *names]
     return specification(alt.layer(*layers).add_params(marked.chosen, zoom()), height=height)
 
 
@@ -120,8 +157,16 @@ def tree_chart(found: Landscape, families: Sequence[str]) -> dict[str, Any]:
     names = [found.models[number] for number in order]
     labels = f"{names!r}[datum.value]".replace('"', "'")
     limit = alt.ExprRef(expr="width < 330 ? 110 : 230")
-    axis = alt.Axis(values=list(range(len(names))), labelExpr=labels, title=None, grid=False, ticks=False, domain=False,
-                    labelLimit=limit)  # fmt: skip
+    axis = alt.Axis(
+        values=list(range(len(names))),
+        labelExpr=labels,
+        title=None,
+        grid=False,
+        ticks=False,
+        domain=False,
+        labelPadding=10,
+        labelLimit=limit,
+    )
     y = alt.Y("y:Q", axis=axis, scale=alt.Scale(domain=[-0.6, len(names) - 0.4], reverse=True, nice=False, zero=False))
     x = alt.X("x:Q", axis=alt.Axis(title="distance where they join"), scale=alt.Scale(nice=True))
     joints = (

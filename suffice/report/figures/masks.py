@@ -247,7 +247,7 @@ def _similarity_chart(table: pyarrow.Table) -> dict[str, Any]:
     base = alt.Chart(data_of(table)).encode(
         x=alt.X("similarity:Q", axis=alt.Axis(title="similarity of two masks", grid=False)),
         y=alt.Y("share:Q", stack=None, axis=alt.Axis(title="share of pairs", format=".0%")),
-        color=marked.color(),
+        color=marked.color(lines=True),
         tooltip=["model:N", alt.Tooltip("similarity:Q", format=".2f"), alt.Tooltip("share:Q", format=".1%")],
     )
     area = base.mark_area(interpolate="monotone").encode(opacity=marked.opacity(0.2))

@@ -30,9 +30,13 @@ NORMALIZED = (
 
 def cross_tests(study: Study, measurement: str | None = None, method: str | None = None) -> list[tuple[str, CrossTest]]:
     """The cross-tests of a study, one for each method whose maps were tested, with the names of their tables."""
+    import pyarrow.compute as pc
+
     found = []
     for name in tables_of(study, "cross-test", measurement):
         rows = good_rows(study, name, ())
+        # Of a study that runs, the maps of models that were tested themselves.
+        rows = rows.filter(pc.is_in(rows["maps_of"], pc.unique(rows["model"])))
         there = dict.fromkeys(rows["method"].to_pylist()) if "method" in rows.column_names else {None: None}
         found += [(name, CrossTest.from_table(rows, one)) for one in there if method in (None, one)]
     return found
@@ -116,22 +120,33 @@ def matrix_chart(
     text = plain if mark is None else f"({plain}) + (isValid(datum.{mark}) ? datum.{mark} : '')"
     # Numbers that do not fit are left out; they are in the tooltips and in the table.
     size = alt.ExprRef(expr=f"width / {max(len(heads), 1)} < 22 ? 0 : width / {max(len(heads), 1)} < 30 ? 9 : 11")
-    label = (
+    inks = {f"!isValid(datum.{shade})": None, pale: "white", f"isValid(datum.{shade}) && !({pale})": INK}
+    labels = [
         base.transform_calculate(shown=text)
-        .mark_text(fontSize=size)
-        .encode(
-            text=alt.Text("shown:N"),
-            color=alt.condition(pale, alt.value("white"), alt.value(INK)),
-        )
-    )
-    return specification(alt.layer(cells, label), height={"step": step})
+        .transform_filter(where)
+        .mark_text(fontSize=size, **({} if ink is None else {"color": ink}))
+        .encode(text="shown:N")
+        for where, ink in inks.items()
+    ]
+    return specification(alt.layer(cells, *labels), height={"step": step}, right=_overhang(heads))
+
+
+def _fit(heads: list[str]) -> bool:
+    """Whether names stand beside each other above the columns of a narrow page."""
+    return 260 / max(len(heads), 1) > 7 * max((len(name) for name in heads), default=0) + 8
+
+
+def _overhang(heads: list[str]) -> float:
+    """How far slanted names stand out at the right, in pixels."""
+    wide = 450 / max(len(heads), 1)
+    reach = [min(6.6 * len(name), 130) * 0.66 - (len(heads) - i - 0.5) * wide for i, name in enumerate(heads)]
+    return 0.0 if _fit(heads) else max(reach, default=0.0)
 
 
 def _heads(title: str, heads: list[str]) -> Any:
     """An axis of names above columns: level where they fit a narrow page, else slanted."""
     alt = altair()
-    longest = max((len(name) for name in heads), default=0)
-    level = 260 / max(len(heads), 1) > 7 * longest + 8
+    level = _fit(heads)
     slanted = {"labelAngle": -50, "labelAlign": "left", "labelBaseline": "middle", "labelPadding": 9}
     how: dict[str, Any] = {} if level else slanted
     return alt.Axis(
@@ -211,7 +226,9 @@ def families(
                     f"models of a family find the same things important; {_verdict(matrix)}.",
                     alt=f"Mean cross-test scores within and between {len(names)} families by {one}: within less "
                     f"between {matrix.within:.3f}, p = {matrix.p:.2g}. Within: "
-                    + sentence(f"{f} {matrix.means[i, i]:.2f}" for i, f in enumerate(names))
+                    + sentence(
+                        f"{f} {own:.2f}" for f, own in zip(names, np.diag(matrix.means), strict=True) if own == own
+                    )
                     + ".",
                     spec=matrix_chart(
                         table, down="maps of", across="tested on", order=names, value=f"{one}, normalized", step=44
@@ -229,6 +246,12 @@ def _own_and_other(matrix: np.ndarray) -> tuple[float, float]:
     """Mean on the diagonal, and beside it."""
     beside = matrix[~np.eye(len(matrix), dtype=bool)]
     return float(np.nanmean(np.diag(matrix))), float(np.nanmean(beside)) if beside.size else float("nan")
+
+
+def _within(matrix: FamilyMatrix, names: list[str]) -> str:
+    """Means within the families that have two models or more."""
+    own = zip(names, np.diag(matrix.means).tolist(), strict=True)
+    return sentence(f"{name} {mean:.2f}" for name, mean in own if not np.isnan(mean))
 
 
 def _verdict(matrix: FamilyMatrix) -> str:

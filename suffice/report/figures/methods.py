@@ -100,7 +100,9 @@ def _methods_drawing(
         for r, head in zip(rows, heads, strict=True)
     ]
     table = pa.Table.from_pylist(shown)
-    best = (f"{r['column']}: {r['row']} {r['value']:.3g}{r['mark']}" for r in shown if r["mark"])
+    best = [f"{r['column']}: {r['row']} {r['value']:.3g}{r['mark']}" for r in shown if r["mark"]]
+    means = [f"{r['row']} on {r['column']} {r['value']:.3g}" for r in shown]
+    said = f"Best: {sentence(best, 20)}" if best else f"Means: {sentence(means, 20)}"
     order = sorted(
         dict.fromkeys(table["row"].to_pylist()),
         key=lambda m: -sum(r["goodness"] for r in shown if r["row"] == m and not math.isnan(r["goodness"])),
@@ -122,7 +124,7 @@ def _methods_drawing(
         title=f"Methods by {'metrics' if across == 'metric' else 'models'}: {about}",
         reading="Means over images; dark is better within a column. * is the best, clearly better than the second "
         "(Wilcoxon's test, p < 0.05); ° is the best, but the second could be as good.",
-        alt=f"{about}, protocol {scores.protocol}, {scores.images} images. Best: {sentence(best, 20)}.",
+        alt=f"{about}, protocol {scores.protocol}, {scores.images} images. {said}.",
         spec=spec,
         table=table,
         source=origin(study, [name], f"SELECT model, method, {metrics} FROM {name} WHERE error IS NULL GROUP BY ALL"),
