@@ -41,8 +41,8 @@ def batch_of(net: Classifier, images: Any, count: int) -> Batch:
 
 def masks_of(batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
     """Masks of ViT-CX, [K, h, w]; which image each is of, [K]; and its first channel, [K]."""
-    how = (usual_threshold(batch.net.anatomy), "complete", REPRESENTATIVE["code"])
-    return token_masks(feature_maps(batch), batch.net.size, *how)
+    limit = usual_threshold(batch.net.anatomy)
+    return token_masks(feature_maps(batch), batch.net.size, limit, "complete", REPRESENTATIVE["code"])
 
 
 @figure(

@@ -39,7 +39,9 @@ def sanity_maps(
     for net in nets:
         opened = open_images(images)[:count]
         other = None if permuted is None else _permuted(net, permuted)
-        rows, steps, last = [], (), []
+        rows: list[RowOf] = []
+        last: list[float] = []
+        names: list[str] = []
         for number, picture in enumerate(opened):
             found = sanity_check(net, opened[[number]], method, check=check)
             (row,) = found.rows
