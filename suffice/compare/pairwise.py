@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special, stats
 
 from suffice.errors import OptionError
 from suffice.options import Count, Range, check_options
@@ -129,12 +129,22 @@ def sign_flips(differences: Numbers, draws: int, random: np.random.Generator) ->
 
 
 def bootstrap_mean(values: Numbers, level: float, draws: int, random: np.random.Generator) -> tuple[float, float]:
-    """Interval of the mean of values [N], by the bootstrap (bias-corrected and accelerated)."""
+    """Interval of the mean of values [N], by the bootstrap (bias-corrected and accelerated).
+
+    As ``scipy.stats.bootstrap`` has it, with the same draws. That one leaves out each value in turn to see how skewed
+    they are, in the time of N²; of a mean, the skew is known from the values themselves.
+    """
     if np.ptp(values) == 0:
         return float(values[0]), float(values[0])
-    how: dict[str, Any] = {"n_resamples": draws, "confidence_level": level, "random_state": random, "vectorized": True}
-    found = stats.bootstrap((values,), np.mean, method="BCa", batch=max(1, BLOCK // len(values)), **how)
-    return float(found.confidence_interval.low), float(found.confidence_interval.high)
+    count, mean = len(values), values.mean()
+    parts = [values[random.integers(0, count, (rows, count))].mean(axis=1) for rows in _blocks(draws, count)]
+    means = np.concatenate(parts)
+    away = values - mean
+    acceleration = (away**3).sum() / (6 * (away**2).sum() ** 1.5)
+    bias = special.ndtri(((means < mean).mean() + (means <= mean).mean()) / 2)
+    ends = bias + special.ndtri([(1 - level) / 2, (1 + level) / 2])
+    low, high = np.quantile(means, special.ndtr(bias + ends / (1 - acceleration * ends)))
+    return float(low), float(high)
 
 
 def rank_biserial(differences: Numbers) -> float:

@@ -77,6 +77,15 @@ def test_power_is_as_predicted():
     assert seen / 500 == pytest.approx(predicted, abs=0.06)
 
 
+@pytest.mark.parametrize("count", [3, 40, 700])
+def test_intervals_are_those_of_scipy(count):
+    values = np.random.default_rng(count).lognormal(size=count)
+    known = stats.bootstrap(
+        (values,), np.mean, n_resamples=499, confidence_level=0.9, random_state=np.random.default_rng(1)
+    ).confidence_interval
+    assert bootstrap_mean(values, 0.9, 499, np.random.default_rng(1)) == pytest.approx([known.low, known.high])
+
+
 def test_intervals_cover():
     random = np.random.default_rng(4)
     truth, covered = np.exp(0.5), 0
