@@ -6,7 +6,7 @@ import io
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -18,6 +18,9 @@ from suffice.study.reading import finished_shards, read_shard
 from suffice.study.shard import FAILED
 from suffice.study.store import Store
 from suffice.vision.stream import Skip
+
+if TYPE_CHECKING:
+    import pyarrow
 
 
 def score_tables(plan: Plan, store: Store, order: str | None = None) -> dict[str, ScoreTable]:
@@ -89,42 +92,45 @@ def _row(
     ids, targets = [""] * count, torch.full((count,), -1)
     for shard in shards:
         found = read_shard(store, shard)
-        for row in found.to_pylist():
-            index = row["index"]
-            ids[index] = row["image_id"] or ""
-            if row["error"] is not None:
-                skipped.setdefault(index, Skip(index, row["image"], row["error"]))
-                continue
-            targets[index] = -1 if row["target"] is None else row["target"]
+        for index, own in zip(found["index"].to_pylist(), found["image_id"].to_pylist(), strict=True):
+            ids[index] = own or ""
+        for row in found.filter(found["error"].is_valid()).select(["index", "image", "error"]).to_pylist():
+            skipped.setdefault(row["index"], Skip(row["index"], row["image"], row["error"]))
+        good = found.filter(found["error"].is_null())
+        if good.num_rows:
+            there = torch.from_numpy(good["index"].to_numpy().copy())
+            targets[there] = torch.tensor([-1 if t is None else t for t in good["target"].to_pylist()])
             for metric, column in values.items():
-                column[index] = _value(row, metric)
+                column[there] = _values(good, metric)
         if FAILED not in found.schema.metadata:
             about.setdefault(shard.model, json.loads(found.schema.metadata[b"suffice"]))
-    seconds, forwards = _spent(store, [read for shard in shards for read in plan.inputs(shard)])
+    seconds, forwards = spent(store, [read for shard in shards for read in plan.inputs(shard)])
     floats = {metric: column.float() for metric, column in values.items()}
     facts = {} if forwards is None else {"forwards": forwards}
     known = targets if (targets >= 0).any() else None
     return TableRow(shards[0].model, measurement.label, floats, seconds, facts, plan.names, ids, known)
 
 
-def _value(row: dict[str, Any], metric: str) -> float:
-    if metric not in row:
-        known = ", ".join(name for name in row if name.startswith(f"{metric.partition('/')[0]}/")) or "none"
+def _values(rows: pyarrow.Table, metric: str) -> torch.Tensor:
+    """The values of a metric, or of a part of one, [N] float64; NaN where there is none."""
+    if metric not in rows.column_names:
+        start = f"{metric.partition('/')[0]}/"
+        known = ", ".join(name for name in rows.column_names if name.startswith(start)) or "none"
         raise StudyError(f"There is no {metric!r}: the parts under this protocol are {known}.")
-    return float("nan") if row[metric] is None else float(row[metric])
+    return torch.from_numpy(rows[metric].cast("float64").to_numpy().copy())  # of what is null, NaN
 
 
-def _spent(store: Store, shards: Sequence[Shard]) -> tuple[float, float | None]:
-    """Seconds, and inputs that were put through the model, of an image."""
+def spent(store: Store, shards: Sequence[Shard]) -> tuple[float, float | None]:
+    """Seconds, and inputs that were put through the model, of an image; NaN and None where nothing is done."""
     import pyarrow.parquet as pq
 
     seconds = forwards = images = 0.0
     for shard in shards:
         metadata = pq.read_schema(io.BytesIO(store.read(shard.table))).metadata
         if FAILED not in metadata:
-            spent = json.loads(metadata[b"spent"])
-            seconds, forwards = seconds + spent["seconds"], forwards + spent["forwards"]
-            images += spent["images"]
+            own = json.loads(metadata[b"spent"])
+            seconds, forwards = seconds + own["seconds"], forwards + own["forwards"]
+            images += own["images"]
     return (seconds / images, forwards / images) if images else (float("nan"), None)
 
 

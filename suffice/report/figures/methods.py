@@ -14,6 +14,8 @@ from suffice.report.figures.matrices import matrix_chart
 from suffice.report.figures.reading import families_of, origin, tables_of
 from suffice.report.figures.registry import figure
 from suffice.study import Study
+from suffice.study.reading import finished_shards
+from suffice.study.score_tables import spent
 
 if TYPE_CHECKING:
     import pyarrow
@@ -156,7 +158,7 @@ def time_chart(table: pyarrow.Table) -> dict[str, Any]:
 @figure(
     "time",
     "How long a map takes",
-    needs="metrics",
+    needs="attribution",
     papers=("TIS, Tables 6 and 7", "ViT-CX, Table 2, times"),
     order=52,
 )
@@ -164,20 +166,20 @@ def time(study: Study, *, measurement: str | None = None) -> list[Drawing]:
     """Seconds for a map, by method and model, as the study measured them."""
     import pyarrow as pa
 
-    families = families_of(study)
-    wanted = tables_of(study, "metrics", measurement)
-    rows: dict[tuple[str, str], dict[str, Any]] = {}
-    for name, scores in study.score_tables().items():
-        for row in scores.rows if name in wanted else ():
-            if row.seconds > 0:
-                known = {"seconds": row.seconds, "forwards": row.facts.get("forwards")}
-                rows[row.model, row.method] = {
-                    "model": row.model, "family": families.get(row.model, ""), "method": row.method, **known
-                }  # fmt: skip
+    assert study.store is not None
+    plan, families = study.plan, families_of(study)
+    tables = tables_of(study, "attribution", measurement)
+    rows: list[dict[str, Any]] = []
+    for name in [one for table in tables for one in plan.asked.named(table)]:
+        for model in families:
+            seconds, forwards = spent(study.store, finished_shards(plan, study.store, name, model))
+            if seconds > 0:
+                who = {"model": model, "family": families[model], "method": plan.measurements[name].facts["method"]}
+                rows.append({**who, "measurement": name, "seconds": seconds, "forwards": forwards})
     if not rows:
         return []
-    table = pa.Table.from_pylist(list(rows.values()))
-    words = (f"{r['method']} on {r['model']} {r['seconds']:.2g} s" for r in table.to_pylist())
+    table = pa.Table.from_pylist(rows)
+    words = (f"{r['method']} on {r['model']} {r['seconds']:.2g} s" for r in rows)
     return [
         Drawing(
             name="time",
@@ -187,6 +189,6 @@ def time(study: Study, *, measurement: str | None = None) -> list[Drawing]:
             alt=f"Seconds for a map: {sentence(words, 16)}.",
             spec=time_chart(table),
             table=table,
-            source=origin(study, wanted, "Metadata 'spent' of the tables of maps: seconds / images of each shard."),
+            source=origin(study, tables, "Metadata 'spent' of the tables of maps: seconds / images of each shard."),
         )
     ]
