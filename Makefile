@@ -17,7 +17,7 @@ $(INSTALLED): pyproject.toml
 	$(BIN)/python -m pip install --quiet --editable ".[dev]"
 	touch $@
 
-demo: $(INSTALLED) ## Show what suffice does, in three to four minutes
+demo: $(INSTALLED) ## Run the built-in study and write its report, in about three minutes
 	$(BIN)/suffice demo
 
 test: lint ## Check style and types, run all tests and doctests

@@ -1,14 +1,22 @@
 """``suffice demo`` as a user meets it."""
 
+from suffice.study import Study
 from tests.cli.command import run
 
 
 def test_demo(tmp_path):
-    out = tmp_path / "out"
-    done = run("demo", "--out", out, "--images", 2, "--networks", "convnext-3,convnext-3-bn")
-    assert "the search found just these" in done.stderr
-    assert "Batch instead of layer normalization in ConvNeXt" in done.stderr
-    assert {"zoo/resnet\trise", "zoo/deit\ttis"} <= {"\t".join(r.split("\t")[:2]) for r in done.stdout.splitlines()}
-    drawn = ("oracle-graph", "convnext-3-scene-0", "convnext-3-bn-scene-1", "maps-resnet", "maps-deit")
-    assert all("</svg>" in (out / f"{name}.svg").read_text(encoding="utf-8") for name in drawn)
-    assert len((out / "table.csv").read_text(encoding="utf-8").splitlines()) == 3
+    done = run("demo", "--out", tmp_path, "--images", 3, "--networks", "resnet,resnet-aug")
+    page = tmp_path / "report.html"
+    assert done.stdout.strip() == str(page)
+    assert "</html>" in page.read_text(encoding="utf-8")
+    assert "not to settle a question" in done.stderr
+    study = Study.open(tmp_path / "run")
+    assert study.status().finished
+    assert study.table("evidence").num_rows == 6
+    assert study.table("evidence")["error"].null_count == 6
+
+
+def test_a_network_that_is_not_there(tmp_path):
+    done = run("demo", "--out", tmp_path / "out", "--networks", "resnet,restnet", code=2)
+    assert "There is no network 'zoo/restnet'" in done.stderr
+    assert not (tmp_path / "out").exists()

@@ -38,7 +38,7 @@ def test_without_the_converter_the_error_says_how_to_get_it(tmp_path, monkeypatc
     save_picture(DRAWING, tmp_path / "a.svg")
     check_format("svg")
     for attempt in (lambda: save_picture(DRAWING, tmp_path / "a.png"), lambda: check_format("pdf")):
-        with pytest.raises(MissingExtra, match=r"pip install 'suffice\[figures\]'"):
+        with pytest.raises(MissingExtra, match=r"pip install 'suffice\[report\]'"):
             attempt()
     assert not (tmp_path / "a.png").exists()
 
