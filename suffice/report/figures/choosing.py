@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import PurePosixPath
 
 from suffice.errors import OptionError
@@ -31,3 +32,16 @@ def chosen_images(study: Study, images: str | int | None, most: int) -> list[int
         return list(range(min(most, len(study.plan.names))))
     named = [images] if isinstance(images, int) else [part.strip() for part in images.split(",") if part.strip()]
     return [chosen_image(study, one) for one in named]
+
+
+def some_models(families: Mapping[str, str], most: int) -> list[str]:
+    """At most so many models, from as many families as possible, in their order.
+
+    Example:
+        >>> some_models({"a": "cnn", "b": "cnn", "c": "cnn", "d": "vit"}, 3)
+        ['a', 'b', 'd']
+    """
+    by_family = {family: [m for m, own in families.items() if own == family] for family in families.values()}
+    rounds = max(map(len, by_family.values()), default=0)
+    turns = [own[turn] for turn in range(rounds) for own in by_family.values() if turn < len(own)]
+    return [model for model in families if model in turns[:most]]

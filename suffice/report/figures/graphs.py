@@ -7,7 +7,7 @@ from typing import Literal
 from suffice.errors import StudyError
 from suffice.evidence.result import Evidence
 from suffice.report.figures.charts import sentence
-from suffice.report.figures.choosing import chosen_image
+from suffice.report.figures.choosing import chosen_image, some_models
 from suffice.report.figures.drawing import Drawing
 from suffice.report.figures.reading import families_of, good_rows, origin, tables_of
 from suffice.report.figures.registry import figure
@@ -41,9 +41,12 @@ def attention_graphs(
         index = most_different(study, name) if image is None else chosen_image(study, image)
         families = families_of(study)
         wanted = list(families) if models is None else [one.strip() for one in models.split(",")]
+        if unknown := [model for model in wanted if model not in families]:
+            raise StudyError(f"The study has no model {unknown[0]!r}; there are {', '.join(families)}.")
         found = {model: evidence_of(study.plan, _store(study), name, model, index) for model in wanted}
         there = {model: one for model, one in found.items() if one is not None}
-        shown = dict(list(there.items())[: MOST if models is None else None])
+        few = some_models({model: families[model] for model in there}, MOST) if models is None else list(there)
+        shown = {model: there[model] for model in few}
         if not shown:
             raise StudyError(f"No model has evidence in image {index} yet.")
         title = short_name(study.plan.names[index])

@@ -11,7 +11,7 @@ from suffice.draw.sheets import Tile
 from suffice.errors import OptionError, StudyError
 from suffice.report.explain_images import explain_images
 from suffice.report.figures.charts import sentence
-from suffice.report.figures.choosing import chosen_image, chosen_images
+from suffice.report.figures.choosing import chosen_image, chosen_images, some_models
 from suffice.report.figures.drawing import Drawing
 from suffice.report.figures.reading import families_of, origin, tables_of
 from suffice.report.figures.registry import figure
@@ -20,6 +20,7 @@ from suffice.study import Study
 from suffice.vision import Classifier
 
 MOST = 12
+ABREAST = 7  # models beside each other, unless they are named
 OWN_SCALE = "each map on its own scale"
 
 
@@ -100,7 +101,12 @@ def maps(
     order=63,
 )
 def maps_of_models(
-    study: Study, *, method: str | None = None, measurement: str | None = None, images: str | int | None = None
+    study: Study,
+    *,
+    method: str | None = None,
+    measurement: str | None = None,
+    images: str | int | None = None,
+    models: str | None = None,
 ) -> list[Drawing]:
     """One row an image, one column a model, for a method; default: the one that the most models have."""
     of_methods = measured_maps(study, measurement)
@@ -115,10 +121,11 @@ def maps_of_models(
     label = method or max(of_methods, key=lambda one: len(having(of_methods[one])))
     if label not in of_methods:
         raise OptionError(f"The study has no maps by {label!r}; there are {', '.join(of_methods)}.")
-    models = having(of_methods[label])
+    there = having(of_methods[label])
+    shown = some_models({one: families[one] for one in there}, ABREAST) if models is None else _named(models, there)
     rows = []
     for index in chosen_images(study, images, 6):
-        found = [map_of(study, of_methods[label], model, index) for model in models]
+        found = [map_of(study, of_methods[label], model, index) for model in shown]
         some = next((one for one in found if one is not None), None)
         if some is not None:
             tiles = [_photo(some), *(_tile(one, _class(one)) for one in found)]
@@ -128,11 +135,11 @@ def maps_of_models(
     return [
         Drawing(
             name=f"maps-of-models-{label}",
-            title=f"Maps of {len(models)} models by {label}",
-            reading="Below each map is the class that the model names first, which is the one explained. Each map has "
-            "its own scale.",
-            alt=f"Maps of {len(rows)} images by {label} for {', '.join(models)}.",
-            svg=grid_sheet(["image", *models], rows, title=f"Maps by {label}", families=families, colors=OWN_SCALE),
+            title=f"Maps of {len(shown)} models by {label}",
+            reading="Below each map is the class that is explained. Each map has its own scale."
+            + (f" {len(there) - len(shown)} more models have such maps; name them with models=." * (shown != there)),
+            alt=f"Maps of {len(rows)} images by {label} for {', '.join(shown)}.",
+            svg=grid_sheet(["image", *shown], rows, title=f"Maps by {label}", families=families, colors=OWN_SCALE),
             source=origin(study, [], f"study.maps({of_methods[label]!r}, model)"),
         )
     ]
@@ -152,9 +159,9 @@ def mixed_maps(
     of_methods = measured_maps(study, measurement)
     families = families_of(study)
     index = chosen_image(study, image)
-    wanted = list(families) if models is None else [one.strip() for one in models.split(",")]
+    wanted = some_models(families, ABREAST) if models is None else _named(models, list(families))
     rows, photo = [], None
-    for model in wanted[:MOST]:
+    for model in wanted:
         found = [map_of(study, name, model, index) for name in of_methods.values()]
         some = next((one for one in found if one is not None), None)
         if some is not None:
@@ -205,6 +212,14 @@ def classes(
                 )
             )
     return made
+
+
+def _named(models: str, there: Sequence[str]) -> list[str]:
+    wanted = [one.strip() for one in models.split(",") if one.strip()]
+    for one in wanted:
+        if one not in there:
+            raise OptionError(f"There are no maps of a model {one!r}; there are {', '.join(there)}.")
+    return wanted
 
 
 def _model(study: Study, model: str | None) -> str:
