@@ -101,7 +101,9 @@ class Explorer:
             quick.close()
         for slow in self._slow.values():
             slow.close()
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        if self.study is not None:
+            self.study.close()
 
     def seat(self, name: str) -> Seat:
         """A model by name."""

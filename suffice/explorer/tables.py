@@ -93,6 +93,11 @@ class Tables:
         self._columns = lru_cache(maxsize=64)(self._find_columns)
         self._values = lru_cache(maxsize=64)(self._find_values)
 
+    def close(self) -> None:
+        """End the database."""
+        with self._lock:
+            self._database.close()
+
     @cached_property
     def names(self) -> list[str]:
         """Tables of which something is done."""

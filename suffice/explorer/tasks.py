@@ -47,12 +47,12 @@ def _graph(fields: Fields, seat: Seat) -> Task:
 
 
 def _map(fields: Fields, seat: Seat) -> Task:
-    method = fields.one_of("method", list_methods(net=seat.net))
+    method = fields.one_of("method", list_methods())
     return lambda desk, asked, check: maps.map_message(_found_map(desk, asked, method))
 
 
 def _curves(fields: Fields, seat: Seat) -> Task:
-    method = fields.one_of("method", list_methods(net=seat.net))
+    method = fields.one_of("method", list_methods())
     return lambda desk, asked, check: maps.find_curves(desk, asked, _found_map(desk, asked, method))
 
 

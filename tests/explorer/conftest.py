@@ -1,11 +1,16 @@
 """A small explorer, and an application around it, for all tests of the room."""
 
+import queue
+import threading
+from contextlib import contextmanager, nullcontext
+from unittest import mock
+
 import pytest
 import torch
 from starlette.testclient import TestClient
 
 import suffice
-from suffice.explorer import Explorer
+from suffice.explorer import Explorer, open_explorer, serve
 from suffice.explorer.app import make_app
 from suffice.testing import AnyOf
 
@@ -39,3 +44,33 @@ def client(explorer):
 @pytest.fixture(autouse=True)
 def _quiet_threads():
     torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def small_study(tmp_path_factory):
+    """A study of two networks and six scenes, run."""
+    measure = {
+        "said": {"kind": "predictions"},
+        "evidence": {"kind": "evidence", "grid": 4, "max_size": 4, "max_mses": 2, "deletion_orders": 1},
+    }
+    study = suffice.Study("small", "scenes:test[:6]", ["zoo/resnet", "zoo/deit"], measure)
+    return study.run(tmp_path_factory.mktemp("study"), device="cpu")
+
+
+@pytest.fixture(scope="session")
+def study_explorer(small_study):
+    """The explorer of that study."""
+    made = open_explorer(small_study.store.place, device="cpu")
+    yield made
+    made.close()
+    assert not made.failures, made.failures[-1]
+
+
+@contextmanager
+def listening(explorer):
+    """A server on this machine; yields its link."""
+    links = queue.Queue()
+    server = threading.Thread(target=serve, args=(explorer,), kwargs={"port": 0, "on_start": links.put}, daemon=True)
+    with mock.patch("uvicorn.Server.capture_signals", return_value=nullcontext()), mock.patch.object(explorer, "close"):
+        server.start()
+        yield links.get(timeout=60)

@@ -10,6 +10,7 @@ export class Study {
     Object.assign(this, { app, state: app.state, about: app.hello.study, offset: 0, wide: false, drawn: null });
     const tables = this.about.tables.map(({ name }) => [name, name]);
     this.table = select("Table", tables, this.state.get("table"), (table) => this.state.set({ table, filters: "", sort: "", bins: "" }));
+    this.tableBox = labeled("Table", this.table.element);
     this.kind = choice("What is shown of the study", [{ value: "rows", text: "Tables" }, { value: "figures", text: "Figures" }], "rows", (kind) => this.show(kind));
     this.chips = h("div", { className: "chips" });
     this.column = select("Column to filter by", [], "", () => this.fillComparisons());
@@ -25,12 +26,12 @@ export class Study {
     this.more = button("All columns", () => { this.wide = !this.wide; this.more.textContent = this.wide ? "Fewer columns" : "All columns"; this.draw(); });
     const add = h("form", { className: "tools", on: { submit: (event) => { event.preventDefault(); this.add(); } } },
       labeled("Where", this.column.element), this.by.element, this.valueBox, h("button", { className: "button", type: "submit" }, "Add filter"));
-    this.rows = h("div", {}, this.chips, add, h("div", { className: "tools" }, labeled("Spread of", this.bins.element)), this.spread,
+    this.rows = h("div", { className: "rows" }, this.chips, add, h("div", { className: "tools" }, labeled("Spread of", this.bins.element)), this.spread,
       h("div", { className: "tools" }, this.count, h("span", { className: "grow" }), this.more, this.before, this.after),
       h("div", { className: "table", tabIndex: 0, role: "region", "aria-label": "Rows" }, h("table", {}, this.head, this.body)));
     this.figures = h("div", { className: "figures", hidden: true });
     this.element = h("section", { className: "study", "aria-label": "Study" },
-      h("div", { className: "tools" }, h("h2", {}, this.about.name), this.kind.element, h("span", { className: "grow" }), labeled("Table", this.table.element)),
+      h("div", { className: "tools" }, h("h2", {}, this.about.name), this.kind.element, h("span", { className: "grow" }), this.tableBox),
       this.rows, this.figures);
     this.state.on(["table", "filters", "sort", "bins"], () => { this.offset = 0; this.load(); });
   }
@@ -90,7 +91,7 @@ export class Study {
     this.bins.fill(numbers, this.state.get("bins"));
     this.chips.replaceChildren(...this.filters.map((one, i) => h("button", {
       type: "button", className: "chip", title: "Take this filter away", on: { click: () => { this.filters = this.filters.filter((_, j) => j !== i); } },
-    }, `${one.column} ${one.by} ${one.value ?? ""}`, h("span", { "aria-hidden": "true" }, " ×"))));
+    }, `${one.column} ${one.by} ${written(one.value)}`, h("span", { "aria-hidden": "true" }, " ×"))));
   }
 
   get chosen() {
@@ -127,8 +128,10 @@ export class Study {
 
   draw() {
     const { found } = this;
-    const shown = found.columns.map((name, i) => ({ name, i, kind: this.columns.find((one) => one.name === name)?.kind }))
-      .filter(({ name }) => this.wide || name !== "image_id").slice(0, this.wide ? undefined : FIRST);
+    const shown = found.columns.map((name, i) => ({ name, i, kind: this.columns.find((one) => one.name === name)?.kind,
+      decimals: found.rows.some((row) => typeof row[i] === "number" && !Number.isInteger(row[i])) }))
+      .filter(({ name, i }) => this.wide || (name !== "image_id" && found.rows.some((row) => row[i] !== null)))
+      .slice(0, this.wide ? undefined : FIRST);
     const { sort, descending } = this.sorting;
     this.head.replaceChildren(h("tr", {}, ...shown.map(({ name, kind }) => {
       const direction = sort === name ? (descending ? "descending" : "ascending") : null;
@@ -145,7 +148,7 @@ export class Study {
   }
 
   row(row, shown) {
-    const made = h("tr", {}, ...shown.map(({ i, kind }) => h("td", { className: kind }, written(row[i]))));
+    const made = h("tr", {}, ...shown.map(({ i, kind, decimals }) => h("td", { className: kind }, written(row[i], decimals))));
     const value = (name) => row[this.found.columns.indexOf(name)];
     const index = value("index");
     if (Number.isInteger(index) && this.app.hello.models.length) {
@@ -175,12 +178,12 @@ export class Study {
         return { text: `${written(low)} to ${written(high)}`, count, filter: [{ column: bins.column, by: "≥", value: low }, { column: bins.column, by: i + 1 < bins.counts.length ? "<" : "≤", value: high }] };
       });
     const most = Math.max(1, ...bars.map(({ count }) => count));
-    this.spread.replaceChildren(...bars.map(({ text, count, filter }) => {
+    this.spread.replaceChildren(h("div", { className: "bins" }, ...bars.map(({ text, count, filter }) => {
       const inside = h("span", { className: "fill" });
       inside.style.height = `${(100 * count) / most}%`;
       return h("button", { type: "button", className: "bin", disabled: !count, title: `${text}: ${counted(count, "row")}`, ariaLabel: `${text}: ${counted(count, "row")}; show them`,
         on: { click: () => { this.filters = [...this.filters.filter((one) => one.column !== bins.column), ...filter]; } } }, inside);
-    }));
+    })));
     const [first, last] = [bars[0]?.text ?? "", bars.at(-1)?.text ?? ""];
     this.spread.append(h("div", { className: "ends quiet" }, h("span", {}, bins.values ? first : written(bins.low)), h("span", {}, bins.values ? last : written(bins.low + bins.width * bins.counts.length))));
   }
@@ -194,6 +197,7 @@ export class Study {
     this.kind.set(kind);
     this.rows.hidden = kind !== "rows";
     this.figures.hidden = kind !== "figures";
+    this.tableBox.hidden = kind !== "rows";
     if (kind === "figures") await this.drawFigures();
   }
 
@@ -222,7 +226,9 @@ export class Study {
       place.append(document.importNode(new DOMParser().parseFromString(theme === "dark" ? one.dark_svg : one.svg, "image/svg+xml").documentElement, true));
       return;
     }
-    const { view } = await window.vegaEmbed(place, one[theme] || one.light, { actions: false, ast: true, defaultStyle: false, renderer: "svg" });
+    const { view } = await window.vegaEmbed(place, one[theme] || one.light, {
+      actions: false, ast: true, defaultStyle: false, renderer: "svg", logLevel: 1, tooltip: { disableDefaultStyle: true, theme },
+    });
     place.querySelector("svg")?.setAttribute("aria-label", one.alt);
     view.addEventListener("click", (_, item) => { if (item?.datum) this.behind(item.datum); });
   }
@@ -241,8 +247,8 @@ export class Study {
   }
 }
 
-function written(value) {
+function written(value, decimals = false) {
   if (value === null || value === undefined) return "";
-  if (typeof value === "number" && !Number.isInteger(value)) return Math.abs(value) >= 1e-3 || value === 0 ? value.toFixed(3) : value.toExponential(1);
+  if (typeof value === "number" && (decimals || !Number.isInteger(value))) return Math.abs(value) >= 1e-3 || value === 0 ? value.toFixed(3) : value.toExponential(1);
   return String(value);
 }

@@ -1,0 +1,102 @@
+"""Tables of a study through DuckDB: the same rows as the study has, whatever is asked."""
+
+import pytest
+
+from suffice.errors import OptionError, SufficeError
+from suffice.explorer.reading import Fields
+from suffice.explorer.tables import Tables
+
+
+@pytest.fixture(scope="module")
+def tables(small_study):
+    opened = Tables(small_study)
+    yield opened
+    opened.close()
+
+
+def rows(tables, **fields):
+    found = tables.rows(Fields({"table": "evidence", **fields}))
+    return [dict(zip(found["columns"], row, strict=True)) for row in found["rows"]], found
+
+
+def test_all_rows_are_there_in_pages(tables, small_study):
+    table = small_study.table("evidence")
+    first, about = rows(tables, count=5)
+    rest, _ = rows(tables, count=50, offset=5)
+    assert about["all"] == table.num_rows == 12
+    assert about["columns"][0] == "model"
+    together = {(row["model"], row["image"]): row["confidence"] for row in first + rest}
+    expected = {(row["model"], row["image"]): row["confidence"] for row in table.to_pylist()}
+    assert together == pytest.approx(expected)
+
+
+def test_filters_and_order(tables, small_study):
+    expected = [row for row in small_study.table("evidence").to_pylist() if row["model"] == "zoo/deit"]
+    limit = sorted(row["confidence"] for row in expected)[2]
+    expected = sorted((r for r in expected if r["confidence"] >= limit), key=lambda r: -r["confidence"])
+    filters = [
+        {"column": "model", "by": "is", "value": "zoo/deit"},
+        {"column": "confidence", "by": "≥", "value": limit},
+    ]
+    found, about = rows(tables, filters=filters, sort="confidence", descending=True)
+    assert [row["image"] for row in found] == [row["image"] for row in expected]
+    assert about["all"] == len(expected)
+    assert rows(tables, filters=[{"column": "error", "by": "missing"}])[1]["all"] == 12
+    assert rows(tables, filters=[{"column": "image", "by": "contains", "value": "[3]"}])[1]["all"] == 2
+
+
+def test_how_rows_spread(tables):
+    _, found = rows(tables, bins="confidence")
+    assert sum(found["bins"]["counts"]) == 12
+    _, found = rows(tables, bins="model")
+    assert dict(found["bins"]["values"]) == {"zoo/resnet": 6, "zoo/deit": 6}
+    chosen = [{"column": "model", "by": "is", "value": "zoo/deit"}]
+    assert sum(rows(tables, bins="confidence", filters=chosen)[1]["bins"]["counts"]) == 6
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"table": "nowhere"},
+        {"table": "../../etc"},
+        {"sort": "confidence; DROP TABLE x"},
+        {"sort": 'confidence" DESC --'},
+        {"bins": "1 FROM read_csv('/etc/passwd') --"},
+        {"filters": [{"column": "1=1 --", "by": "is", "value": 1}]},
+        {"filters": [{"column": "confidence", "by": "is", "value": "0 OR 1=1"}]},
+        {"filters": [{"column": "confidence", "by": "= 1 OR", "value": 1}]},
+        {"filters": [{"column": "model", "by": "is", "value": ["a"]}]},
+        {"filters": [{"column": "confidence", "by": "is", "value": 10**40}]},
+        {"filters": ["model"]},
+        {"filters": "model"},
+        {"offset": -1},
+        {"count": 10**6},
+    ],
+)
+def test_only_known_columns_comparisons_and_values(tables, fields):
+    with pytest.raises(SufficeError):
+        rows(tables, **fields)
+
+
+def test_values_are_never_part_of_a_query(tables):
+    found, _ = rows(tables, filters=[{"column": "model", "by": "is", "value": "zoo/deit' OR '1'='1"}])
+    assert found == []
+
+
+def test_the_page_hears_what_columns_there_are(tables):
+    about = {table["name"]: table for table in tables.about["tables"]}
+    columns = {column["name"]: column for column in about["evidence"]["columns"]}
+    assert columns["model"]["values"] == ["zoo/deit", "zoo/resnet"]
+    assert columns["confidence"]["kind"] == "number"
+    assert columns["mse_cells"]["kind"] == "list"
+    assert "picture" not in columns
+
+
+def test_a_study_that_was_not_run_is_refused(tmp_path):
+    from suffice import Study
+
+    study = Study("later", "scenes:test[:2]", ["zoo/resnet"], {"said": {"kind": "predictions"}})
+    with pytest.raises(SufficeError, match="were run"):
+        Tables(study)
+    with pytest.raises(OptionError, match="expected one of"):
+        Fields({"table": "x"}).one_of("table", ["y"])
