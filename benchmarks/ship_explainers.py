@@ -2,7 +2,7 @@
 
 OMP_NUM_THREADS=1 nice -n 15 python benchmarks/ship_explainers.py
 
-Each is trained on the first 1,000 training scenes, of which a tenth is held out; test scenes are left out by their
+Each is trained on the first 600 training scenes, of which a tenth is held out; test scenes are left out by their
 content, and none is among them anyway. Weights are in half precision, 3.6 MB in all.
 """
 
@@ -17,20 +17,20 @@ from suffice.attribution.learned import ExplainerRecipe, save_explainer, train_e
 from suffice.attribution.learned.ready import READY, ready_name
 
 NETWORKS = ("zoo/resnet", "zoo/deit", "zoo/convnext", "zoo/swin")
-IMAGES = "scenes:train[:1000]"
+IMAGES = "scenes:train[:600]"
 MOST = 4_000_000  # bytes of all files
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="*", default=NETWORKS, help="these networks")
-    parser.add_argument("--steps", type=int, default=150)
+    parser.add_argument("--steps", type=int, default=120)
     parser.add_argument("--mask-weight", type=float, default=5.0)
     options = parser.parse_args()
     READY.mkdir(parents=True, exist_ok=True)
     for name in options.only:
         net = suffice.load(name)
-        recipe = ExplainerRecipe(steps=options.steps, mask_weight=options.mask_weight)
+        recipe = ExplainerRecipe(steps=options.steps, batch=16, mask_weight=options.mask_weight)
         began, file = time.process_time(), READY / ready_name(name)
         trained = train_explainer(
             net, IMAGES, recipe, on_progress=lambda row: row.validation and print(row, file=sys.stderr, flush=True)

@@ -116,7 +116,10 @@ def open_explainer_images(
         targets = torch.tensor([_label(opened[i], net) for i in kept], dtype=torch.int64)
     else:
         targets = _predicted(runner, pixels)
-    held_out = torch.tensor([int(content_hash("held out", str(i))[:8], 16) % HELD_OUT == 0 for i in ids.tolist()])
+    draw = torch.tensor([int(content_hash("held out", str(i))[:8], 16) for i in ids.tolist()], dtype=torch.int64)
+    held_out = draw < 16**8 // HELD_OUT
+    if len(draw) > 1 and not held_out.any():  # so few that chance left none
+        held_out = draw == draw.min()
     called = name or (images if isinstance(images, str) else f"{len(opened)} images")
     return ExplainerImages(pixels, targets, ids, held_out, called, left_out)
 
