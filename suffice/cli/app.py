@@ -22,6 +22,7 @@ from suffice.cli import (
     sanity,
     score,
     serve,
+    shortcuts,
     study,
     train_explainer,
 )
@@ -62,6 +63,7 @@ app.command("sanity", epilog=sanity.EXAMPLES)(sanity.sanity)
 app.command("evidence", epilog=evidence.EXAMPLES)(evidence.evidence)
 app.add_typer(study.app, name="study")
 app.command("compare", epilog=compare.EXAMPLES)(compare.compare)
+app.command("shortcuts", epilog=shortcuts.EXAMPLES)(shortcuts.shortcuts)
 app.command("figure", epilog=figure.EXAMPLES)(figure.figure)
 app.command("report", epilog=report.EXAMPLES)(report.report)
 app.add_typer(train_explainer.train_app, name="train")

@@ -60,6 +60,10 @@ def compare(
         Path | None,
         typer.Option(callback=opt.writable, help="Folder for the tables; with --model, for the study with them."),
     ] = None,
+    disputed: Annotated[
+        int, typer.Option(min=0, help="With --out: draw so many images that families disagree about the most.")
+    ] = 0,
+    format: opt.PictureFormat = "svg",
     overwrite: opt.Overwrite = False,
     seed: opt.Seed = 0,
     batch: opt.Batch = None,
@@ -73,10 +77,14 @@ def compare(
     indices; cross-tests with landscape and families; activations. With --model a study is made first, in --out or a
     temporary folder; the same command goes on where it ended.
     """
-    from suffice.compare import compare_study, study_of_models
+    from suffice.compare import compare_study, disputed_images, study_of_models
+    from suffice.draw.files import check_format
     from suffice.study import Study
     from suffice.study.taking_up import take_up
 
+    check_format(format)
+    if disputed and out is None:
+        raise OptionError("--disputed needs --out, a folder for the picture.")
     stopped = False
     with ExitStack() as stack:
         if model.model:
@@ -91,13 +99,18 @@ def compare(
             with output.asking("Comparing"):
                 taken = take_up(asked, folder, device=model.device, overwrite=overwrite)
             stopped = taken.stopped
-            found = compare_study(Study.open(folder))
         else:
             if len(images.images) > 1:
                 raise OptionError("Give one folder of a study; or images, and --model for what is to be compared.")
-            found = compare_study(Study.open(images.images[0]))
+            folder = Path(images.images[0])
+        read = Study.open(folder)
+        found = compare_study(read)
     if out is not None:
-        files = found.write(out / "comparison" if model.model else out)
+        place = out / "comparison" if model.model else out
+        files = found.write(place)
+        if disputed:
+            looks = disputed_images(read, disputed, device=model.device)
+            files.append(looks.save(place / f"disputed.{format}"))
         output.note(f"Written to {files[0].parent}: {', '.join(file.name for file in files)}")
     if as_json:
         output.print_json(found.to_json())

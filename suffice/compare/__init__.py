@@ -11,7 +11,10 @@
 * :func:`family_matrix`, :class:`FamilyMatrix`: whether families test alike.
 * :func:`activations`, :class:`Activations`: whether a few channels decide.
 * :func:`average_models`, :func:`suggest_members`, :class:`Ensemble`: does one know what another does not?
-* :func:`find_shortcuts`, :class:`ClassEvidence`: classes that are decided without their object.
+* :func:`look_through`, :func:`disputed_images`, :func:`most_disputed`, :class:`Looks`, :class:`Look`: a cross-test to
+  look at.
+* :func:`find_shortcuts`, :class:`ClassEvidence`: classes that are decided without their object;
+  :func:`shortcuts_of_study`, :class:`Shortcuts`: those of the models of a study.
 * :func:`paired_ratio`, :class:`PairedRatio`: how many times more of something one model has than another.
 """
 
@@ -22,6 +25,8 @@ from suffice.compare.ensembles import Ensemble, average_models, suggest_members
 from suffice.compare.families import FamilyMatrix, family_matrix
 from suffice.compare.indices import Decides, Index, explained_by, how_it_decides
 from suffice.compare.landscapes import Landscape, landscape
+from suffice.compare.looks import Look, Looks, disputed_images, look_through, most_disputed
+from suffice.compare.of_shortcuts import Shortcuts, shortcuts_of_study
 from suffice.compare.of_study import compare_study, study_of_models
 from suffice.compare.paired import PairedRatio, paired_ratio
 from suffice.compare.pairwise import Difference, compare_pairs
@@ -41,10 +46,13 @@ __all__ = [
     "FamilyMatrix",
     "Index",
     "Landscape",
+    "Look",
+    "Looks",
     "PairedRatio",
     "Place",
     "Ranked",
     "Section",
+    "Shortcuts",
     "TrainingDifference",
     "activations",
     "average_models",
@@ -52,16 +60,20 @@ __all__ = [
     "compare_study",
     "compare_trainings",
     "cross_test",
+    "disputed_images",
     "explained_by",
     "family_matrix",
     "find_shortcuts",
     "how_it_decides",
     "landscape",
+    "look_through",
     "masks_on_grid",
+    "most_disputed",
     "objects_on_grid",
     "paired_ratio",
     "rank_models",
     "seeds_needed",
+    "shortcuts_of_study",
     "study_of_models",
     "suggest_members",
 ]

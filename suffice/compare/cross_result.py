@@ -75,7 +75,7 @@ class CrossTest:
         Where lower is better, as for deletion, 1 less the scores is taken: near each other is who finds the same.
         """
         name = self._metric(metric)
-        scores, low = self._normalizer(name), self._lower_is_better(name)
+        scores, low = self._normalizer(name), self.lower_is_better(name)
 
         def alike(some: Numbers) -> Numbers:
             found = scores(some[0, 0].astype(int))
@@ -86,7 +86,7 @@ class CrossTest:
     def by_family(self, metric: str | None = None, **options: Any) -> FamilyMatrix:
         """Normalized scores by family; options are those of :func:`suffice.compare.family_matrix`."""
         name = self._metric(metric)
-        scores, low = self._normalizer(name), self._lower_is_better(name)
+        scores, low = self._normalizer(name), self.lower_is_better(name)
         return family_matrix(
             self._positions,
             self.families,
@@ -177,7 +177,8 @@ class CrossTest:
 
         return of_images
 
-    def _lower_is_better(self, metric: str) -> bool:
+    def lower_is_better(self, metric: str) -> bool:
+        """Whether models that find the same have low scores, as by deletion."""
         return find_metric(metric.partition("/")[0]).higher_is_better is False
 
     def _metric(self, metric: str | None) -> str:

@@ -16,6 +16,7 @@ from suffice.plugins import unknown
 from suffice.vision.images import split_slice
 from suffice.vision.images.picture import Images, Picture
 from suffice.vision.images.sources import PilSource
+from suffice.zoo.scenes.marks import is_marked, paint_marks
 from suffice.zoo.scenes.plan import labels_of
 from suffice.zoo.scenes.render import find_boxes, render_pixels
 
@@ -27,6 +28,7 @@ SPLITS: dict[str, tuple[int, int]] = {
 }
 
 _BLOCK = 32
+MARKED = "-marked"  # after the name of a split: the same scenes with a planted shortcut
 
 
 def to_bytes(pixels: Tensor) -> Tensor:
@@ -92,10 +94,11 @@ class SceneSource:
     number: int
     seed: int
     name: str
+    marked: bool = False
 
     def read(self) -> Image.Image:
         """Render the image, and its neighbors with it, as most readers go through all."""
-        block = _block(self.number // _BLOCK, self.seed)
+        block = _block(self.number // _BLOCK, self.seed, self.marked)
         return Image.fromarray(block[self.number % _BLOCK].permute(1, 2, 0).contiguous().numpy())
 
     def fingerprint(self) -> str:
@@ -104,16 +107,20 @@ class SceneSource:
 
 
 @lru_cache(maxsize=64)
-def _block(block: int, seed: int) -> Tensor:
+def _block(block: int, seed: int, marked: bool) -> Tensor:
     """Bytes of 32 consecutive images, [32, 3, 56, 56]; some 20 MB of them are kept."""
-    return to_bytes(render_pixels(torch.arange(block * _BLOCK, (block + 1) * _BLOCK), seed)[0])
+    numbers = torch.arange(block * _BLOCK, (block + 1) * _BLOCK)
+    pixels, labels = render_pixels(numbers, seed)
+    return to_bytes(paint_marks(pixels, labels, is_marked(numbers, labels, seed)) if marked else pixels)
 
 
 def open_scenes(rest: str) -> Images:
     """Open scenes by name: what follows ``scenes:`` in ``suffice.open_images("scenes:test[:200]")``.
 
     Args:
-        rest: A split, perhaps with a slice: ``"test"``, ``"test[:200]"``, ``"train[::100]"``.
+        rest: A split, perhaps with a slice: ``"test"``, ``"test[:200]"``, ``"train[::100]"``. With ``-marked`` after
+            its name, as in ``"test-marked[:200]"``, nine in ten scenes of two classes have a mark in a corner: a
+            planted shortcut, see :mod:`suffice.zoo.scenes.marks`.
 
     Returns:
         Images with labels (class numbers) and boxes (the whole object), of the world with seed 0.
@@ -124,7 +131,8 @@ def open_scenes(rest: str) -> Images:
         ('scenes:test[0]', 1, (56, 56))
     """
     split, part = split_slice(rest)
-    first, count = _split(split)
+    marked = split.endswith(MARKED)
+    first, count = _split(split.removesuffix(MARKED))
     positions = range(count)[part]
     if not positions:
         raise OptionError(f"There is no image in scenes:{rest}; the split {split!r} has {count}.")
@@ -134,7 +142,7 @@ def open_scenes(rest: str) -> Images:
     pictures = []
     for position, label, (x0, y0, x1, y1) in zip(positions, labels, boxes, strict=True):
         name = f"scenes:{split}[{position}]"
-        source = SceneSource(first + position, 0, name)
+        source = SceneSource(first + position, 0, name, marked)
         pictures.append(Picture(name, source, boxes=((x0, y0, x1, y1),), stored_label=label))
     return Images(pictures)
 
