@@ -11,6 +11,7 @@ from suffice.compare import Activations
 from suffice.draw.theme import Looks
 from suffice.report.figures.charts import Marked, altair, data_of, sentence, specification
 from suffice.report.figures.drawing import Drawing
+from suffice.report.figures.papers import CVPR
 from suffice.report.figures.reading import families_of, good_rows, origin, tables_of
 from suffice.report.figures.registry import figure
 from suffice.study import Study
@@ -67,7 +68,7 @@ def activation_chart(table: pyarrow.Table, height: int = 300) -> dict[str, Any]:
     "activations",
     "Do a few channels decide?",
     needs="activations",
-    papers=("Jiang et al. 2024, Figure 5",),
+    papers=(f"{CVPR}, Figure 5",),
     order=45,
 )
 def activations(study: Study, *, measurement: str | None = None) -> list[Drawing]:

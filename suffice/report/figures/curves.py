@@ -14,6 +14,7 @@ from suffice.metrics import Curves, measure
 from suffice.perturb import Probe, make_baseline
 from suffice.report.figures.charts import Marked, altair, data_of, sentence, specification
 from suffice.report.figures.drawing import Drawing
+from suffice.report.figures.papers import CVPR, PREPRINT
 from suffice.report.figures.reading import families_of, origin, tables_of
 from suffice.report.figures.registry import figure
 from suffice.report.figures.sheets import RowOf, grid_sheet, map_tile, photo_tile, short_name
@@ -58,7 +59,7 @@ def curve_chart(table: pyarrow.Table, across: str, up: str, looks: Looks | None 
     "curves",
     "Insertion and deletion curves",
     needs=("attribution", "metrics"),
-    papers=("Jiang et al., preprint, Figure 2 left", "TIS and ViT-CX, definitions of their metrics"),
+    papers=(f"{PREPRINT}, Figure 2",),
     order=51,
     asks=True,
 )
@@ -129,7 +130,7 @@ def _curves_drawing(
     "insertion-steps",
     "What a model is shown while pixels are inserted and removed",
     needs="model",
-    papers=("Jiang et al. 2024, Figure 3", "Jiang et al., preprint, Figure 2"),
+    papers=(f"{CVPR}, Figure 3", f"{PREPRINT}, Figure 2"),
     order=66,
 )
 def insertion_steps(

@@ -13,6 +13,7 @@ from suffice.errors import OptionError
 from suffice.report.figures.charts import Marked, altair, data_of, sentence, specification, zoom
 from suffice.report.figures.drawing import Drawing
 from suffice.report.figures.explanations import lines_chart
+from suffice.report.figures.papers import CVPR, PREPRINT
 from suffice.report.figures.reading import by_model, families_of, good_rows, origin, tables_of
 from suffice.report.figures.registry import figure
 from suffice.study import Study
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     import pyarrow
 
 LEVELS = (90, 80, 70, 60, 50)
-CVPR = "Jiang et al. 2024"
 INDEX_COLUMNS = ("mses", "distinct_50", "diverse_0", "mean_size", "depth_ratio_sums", "depth_counts")
 DRAWS = 499
 
@@ -124,7 +124,7 @@ def plane_chart(table: pyarrow.Table, height: int = 380) -> dict[str, Any]:
     "compositionality",
     "Sub-explanations by how much confidence they keep",
     needs="evidence",
-    papers=(f"{CVPR}, Tables 1 and 2, sub-explanations", "Jiang et al., preprint, Tables 2 and 3"),
+    papers=(f"{CVPR}, Tables 1 and 2", f"{PREPRINT}, Table 1"),
     order=30,
 )
 def compositionality(study: Study, *, measurement: str | None = None) -> list[Drawing]:
@@ -179,7 +179,7 @@ def compositionality(study: Study, *, measurement: str | None = None) -> list[Dr
     "plane",
     "Compositional or disjunctive",
     needs="evidence",
-    papers=(f"{CVPR}, Figure 1 (as numbers)", "Jiang et al., preprint, Figure 1 (as numbers)"),
+    papers=(f"{CVPR}, Figure 1 (as numbers)", f"{PREPRINT}, Figure 1 (as numbers)"),
     order=31,
 )
 def plane(study: Study, *, measurement: str | None = None) -> list[Drawing]:

@@ -6,11 +6,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from suffice.compare import explained_by
 from suffice.draw.theme import Looks
 from suffice.report.figures.charts import Marked, altair, data_of, sentence, specification
 from suffice.report.figures.choosing import chosen_image
 from suffice.report.figures.drawing import Drawing
+from suffice.report.figures.papers import PREPRINT
 from suffice.report.figures.reading import by_model, families_of, good_rows, origin, tables_of
 from suffice.report.figures.registry import figure
 from suffice.study import Study
@@ -18,7 +21,7 @@ from suffice.study import Study
 if TYPE_CHECKING:
     import pyarrow
 
-PREPRINT = "Jiang et al., preprint"
+OVERLAPS = (0, 1, 2)
 Sizes = Mapping[str, Sequence[Sequence[int]]]
 
 
@@ -181,6 +184,46 @@ def explained(study: Study, *, measurement: str | None = None) -> list[Drawing]:
                 spec=spec,
                 table=table,
                 source=origin(study, [name], query),
+            )
+        )
+    return made
+
+
+@figure(
+    "diverse",
+    "Really different ways to decide",
+    needs="evidence",
+    papers=(f"{PREPRINT}, Table 5",),
+    order=22,
+)
+def diverse(study: Study, *, measurement: str | None = None) -> list[Drawing]:
+    """How many MSEs there are of which any two share at most so many cells."""
+    import pyarrow as pa
+
+    made = []
+    for name in tables_of(study, "evidence", measurement):
+        found = by_model(good_rows(study, name, [f"diverse_{overlap}" for overlap in OVERLAPS]))
+        families = families_of(study, list(found))
+        table = pa.Table.from_pylist(
+            [
+                {"model": model, "family": families[model], "overlap": overlap,
+                 "mean": float(np.mean(own[f"diverse_{overlap}"].to_pylist())), "images": own.num_rows}
+                for model, own in found.items()
+                for overlap in OVERLAPS
+            ]
+        )  # fmt: skip
+        apart = (f"{r['model']} {r['mean']:.3g}" for r in table.to_pylist() if r["overlap"] == 0)
+        averages = ", ".join(f"avg(diverse_{overlap})" for overlap in OVERLAPS)
+        made.append(
+            Drawing(
+                name="diverse",
+                title="Really different ways to decide",
+                reading="Many MSEs may be one with a cell exchanged. At 0, the height is the size of the largest "
+                "family of MSEs that share no cell at all; farther right, more overlap is allowed.",
+                alt=f"Largest family of MSEs without a common cell, mean over images: {sentence(apart, 20)}.",
+                spec=lines_chart(table, "overlap", "mean", across="cells that two may share", up="MSEs, at most"),
+                table=table,
+                source=origin(study, [name], f"SELECT model, {averages} FROM {name} WHERE error IS NULL GROUP BY 1"),
             )
         )
     return made

@@ -9,6 +9,7 @@ from suffice.evidence.result import Evidence
 from suffice.report.figures.charts import sentence
 from suffice.report.figures.choosing import chosen_image, some_models
 from suffice.report.figures.drawing import Drawing
+from suffice.report.figures.papers import CVPR, PREPRINT
 from suffice.report.figures.reading import families_of, good_rows, origin, tables_of
 from suffice.report.figures.registry import figure
 from suffice.report.figures.sheets import short_name, side_by_side
@@ -24,7 +25,7 @@ MOST = 6  # models that are drawn unless more are asked for
     "attention-graphs",
     "What each model needs to see in one image",
     needs="evidence",
-    papers=("Jiang et al. 2024, Figures 2 and 4", "Jiang et al., preprint, Figures 4 and 11–37"),
+    papers=(f"{CVPR}, Figures 2 and 4", f"{PREPRINT}, Figures 4 and 11–37"),
     order=60,
 )
 def attention_graphs(

@@ -13,6 +13,7 @@ from suffice.compare.ranking import letters_of
 from suffice.draw.theme import Looks
 from suffice.report.figures.charts import Marked, altair, data_of, names_axis, sentence, specification
 from suffice.report.figures.drawing import Drawing
+from suffice.report.figures.papers import CVPR, PREPRINT
 from suffice.report.figures.reading import aligned, families_of, good_rows, origin, tables_of
 from suffice.report.figures.registry import figure
 from suffice.study import Study
@@ -31,7 +32,6 @@ QUANTITIES = {
         "sub-explanations with ≥ 50 % of the confidence, an image",
     ),
 }
-PAPERS = ("Jiang et al. 2024, Table 1", "Jiang et al. 2024, Table 2", "Jiang et al., preprint, Tables 1–3")
 
 
 def interval_table(
@@ -112,7 +112,7 @@ def interval_chart(table: pyarrow.Table, axis: str, log: bool = False) -> dict[s
     "summary",
     "How many explanations, how large, how many below them",
     needs="evidence",
-    papers=PAPERS,
+    papers=(f"{CVPR}, Tables 1 and 2", f"{PREPRINT}, Table 1"),
     order=10,
 )
 def summary(study: Study, *, measurement: str | None = None) -> list[Drawing]:

@@ -13,7 +13,8 @@ from suffice.draw.words import text_width
 from suffice.errors import OptionError
 from suffice.report.figures.charts import Marked, altair, data_of, specification, zoom
 from suffice.report.figures.drawing import Drawing
-from suffice.report.figures.matrices import CVPR, PREPRINT, cross_tests
+from suffice.report.figures.matrices import cross_tests
+from suffice.report.figures.papers import CVPR, PREPRINT
 from suffice.report.figures.reading import origin
 from suffice.report.figures.registry import figure
 from suffice.study import Study

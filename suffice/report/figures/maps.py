@@ -13,6 +13,7 @@ from suffice.report.explain_images import explain_images
 from suffice.report.figures.charts import sentence
 from suffice.report.figures.choosing import chosen_image, chosen_images, some_models
 from suffice.report.figures.drawing import Drawing
+from suffice.report.figures.papers import EEA, TIS, VIT_CX
 from suffice.report.figures.reading import families_of, origin, tables_of
 from suffice.report.figures.registry import figure
 from suffice.report.figures.sheets import RowOf, grid_sheet, map_tile, photo_tile, short_name
@@ -57,7 +58,7 @@ def map_of(study: Study, measurement: str, model: str, index: int) -> Attributio
     "maps",
     "Maps of many methods",
     needs="attribution",
-    papers=("ViT-CX, Figure 1", "TIS, Figures 2 and 3", "EEA, Figures 1 and 11–16"),
+    papers=(f"{VIT_CX}, Figure 1", f"{TIS}, Figures 2 and 3", f"{EEA}, Figures 1 and 11–16"),
     order=62,
 )
 def maps(
@@ -97,7 +98,7 @@ def maps(
     "maps-of-models",
     "Maps of many models",
     needs="attribution",
-    papers=("EEA, Figure 9 (a method of which each model has its own explainer)",),
+    papers=(f"{EEA}, Figure 9",),
     order=63,
 )
 def maps_of_models(
@@ -149,7 +150,7 @@ def maps_of_models(
     "mixed-maps",
     "One image: methods × models",
     needs="attribution",
-    papers=("EEA, Figure 9 (explainers of other architectures as methods with labels of their own)",),
+    papers=(f"{EEA}, Figure 9",),
     order=64,
 )
 def mixed_maps(
@@ -186,7 +187,7 @@ def mixed_maps(
     "classes",
     "Maps of several classes of one image",
     needs="model",
-    papers=("TIS, Figure 1", "EEA, Figure 10"),
+    papers=(f"{TIS}, Figure 1", f"{EEA}, Figure 10"),
     order=65,
 )
 def classes(

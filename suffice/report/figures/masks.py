@@ -19,6 +19,7 @@ from suffice.perturb import Batch, Runner, enlarge
 from suffice.report.figures.charts import Marked, altair, data_of, sentence, specification
 from suffice.report.figures.drawing import Drawing
 from suffice.report.figures.intervals import interval_chart, interval_table, interval_words
+from suffice.report.figures.papers import VIT_CX
 from suffice.report.figures.registry import figure
 from suffice.report.figures.sheets import RowOf, gray_tile, grid_sheet, map_tile, photo_tile, short_name
 from suffice.vision import Classifier, open_images
@@ -26,7 +27,6 @@ from suffice.vision import Classifier, open_images
 if TYPE_CHECKING:
     import pyarrow
 
-PAPER = "ViT-CX (Xie et al. 2023)"
 SHOWN = 6
 BINS = 40
 
@@ -49,7 +49,7 @@ def masks_of(batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
     "vit-cx-masks",
     "Feature maps as masks",
     needs="model",
-    papers=(f"{PAPER}, Figure 2",),
+    papers=(f"{VIT_CX}, Figure 2",),
     order=70,
 )
 @torch.no_grad()
@@ -85,7 +85,7 @@ def vit_cx_masks(nets: Sequence[Classifier], images: Any) -> list[Drawing]:
     "vit-cx-impacts",
     "What showing a mask does to the decision, plain and debiased",
     needs="model",
-    papers=(f"{PAPER}, Figures 3 and 5",),
+    papers=(f"{VIT_CX}, Figures 3 and 5",),
     order=71,
 )
 @torch.no_grad()
@@ -140,7 +140,7 @@ def vit_cx_impacts(nets: Sequence[Classifier], images: Any) -> list[Drawing]:
     "vit-cx-coverage",
     "How often each pixel is shown, and the map before and after correcting for it",
     needs="model",
-    papers=(f"{PAPER}, Figure 6",),
+    papers=(f"{VIT_CX}, Figure 6",),
     order=72,
 )
 @torch.no_grad()
@@ -185,7 +185,7 @@ def vit_cx_coverage(nets: Sequence[Classifier], images: Any, *, count: int = 4) 
     "mask-similarity",
     "How alike masks of CNNs and transformers are",
     needs="model",
-    papers=(f"{PAPER}, Figure 4",),
+    papers=(f"{VIT_CX}, Figure 4",),
     order=73,
 )
 @torch.no_grad()

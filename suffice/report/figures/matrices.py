@@ -12,6 +12,7 @@ from suffice.draw.palettes import INK, RAMP
 from suffice.draw.theme import Looks
 from suffice.report.figures.charts import altair, data_of, sentence, specification
 from suffice.report.figures.drawing import Drawing
+from suffice.report.figures.papers import CVPR, PREPRINT
 from suffice.report.figures.reading import good_rows, origin, tables_of
 from suffice.report.figures.registry import figure
 from suffice.study import Study
@@ -19,8 +20,6 @@ from suffice.study import Study
 if TYPE_CHECKING:
     import pyarrow
 
-CVPR = "Jiang et al. 2024"
-PREPRINT = "Jiang et al., preprint"
 CROSS_QUERY = "SELECT maps_of, model, avg({metric}) AS score FROM {name} WHERE error IS NULL GROUP BY ALL"
 NORMALIZED = (
     "Normalized by suffice.compare.CrossTest: (score - hidden) / (whole - hidden), with means over images of the "
@@ -165,7 +164,7 @@ def _heads(title: str, heads: list[str]) -> Any:
     "cross-test",
     "Is what one model finds important enough for another?",
     needs="cross-test",
-    papers=(f"{CVPR}, Figure 3 and the matrix of all models", f"{PREPRINT}, Table 7"),
+    papers=(f"{CVPR}, Figure 3", f"{PREPRINT}, Table 7"),
     order=40,
 )
 def cross_test(

@@ -11,6 +11,7 @@ from suffice.metrics.scores import higher_is_better, with_arrow
 from suffice.report.figures.charts import Marked, altair, data_of, names_axis, sentence, specification
 from suffice.report.figures.drawing import Drawing
 from suffice.report.figures.matrices import matrix_chart
+from suffice.report.figures.papers import TIS, VIT_CX
 from suffice.report.figures.reading import families_of, origin, tables_of
 from suffice.report.figures.registry import figure
 from suffice.study import Study
@@ -65,7 +66,7 @@ def _goodness(mean: float, means: list[float], metric: str) -> float:
     "methods",
     "Which method is truest to a model",
     needs="metrics",
-    papers=("ViT-CX, Tables 1 and 2", "TIS, Tables 1–5 and 8", "EEA, tables of metrics"),
+    papers=(f"{VIT_CX}, Tables 1 and 2", f"{TIS}, Tables 1–5 and 8"),
     order=50,
 )
 def methods(study: Study, *, measurement: str | None = None, metric: str | None = None) -> list[Drawing]:
@@ -159,7 +160,7 @@ def time_chart(table: pyarrow.Table) -> dict[str, Any]:
     "time",
     "How long a map takes",
     needs="attribution",
-    papers=("TIS, Tables 6 and 7", "ViT-CX, Table 2, times"),
+    papers=(f"{TIS}, Tables 6 and 7", f"{VIT_CX}, Table 2"),
     order=52,
 )
 def time(study: Study, *, measurement: str | None = None) -> list[Drawing]:

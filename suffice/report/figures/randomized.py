@@ -8,6 +8,7 @@ from typing import Any, Literal
 from suffice.metrics.sanity import data_randomization, sanity_check
 from suffice.report.figures.charts import sentence
 from suffice.report.figures.drawing import Drawing
+from suffice.report.figures.papers import EEA
 from suffice.report.figures.registry import figure
 from suffice.report.figures.sheets import RowOf, grid_sheet, map_tile, photo_tile, short_name
 from suffice.vision import Classifier, load, open_images
@@ -19,7 +20,7 @@ MOST = 8  # steps that are drawn
     "sanity-maps",
     "Maps while weights, or labels, are randomized",
     needs="model",
-    papers=("EEA, Figures 3, 5, 7 and 8",),
+    papers=(f"{EEA}, Figures 3, 5, 7 and 8",),
     order=67,
 )
 def sanity_maps(

@@ -13,6 +13,7 @@ from suffice.metrics.sanity import SanityRow
 from suffice.metrics.sanity.report import LIMIT
 from suffice.report.figures.charts import Marked, altair, data_of, names_axis, sentence, specification
 from suffice.report.figures.drawing import Drawing
+from suffice.report.figures.papers import EEA
 from suffice.report.figures.reading import good_rows, origin, tables_of
 from suffice.report.figures.registry import FILE, figure
 from suffice.study import Study
@@ -83,7 +84,7 @@ def sanity_chart(table: pyarrow.Table, across: str, up: str, height: int = 300) 
     "sanity",
     "Do maps depend on what a model has learned?",
     needs="sanity",
-    papers=("EEA, Figures 2 and 4",),
+    papers=(f"{EEA}, Figures 2 and 4",),
     order=55,
 )
 def sanity(study: Study, *, measurement: str | None = None, similarity: Similarity = "spearman") -> list[Drawing]:
@@ -142,7 +143,7 @@ def box_chart(table: pyarrow.Table, up: str) -> dict[str, Any]:
     "data-randomization",
     "Do maps depend on the labels that a model was trained with?",
     needs=FILE,
-    papers=("EEA, Figure 6",),
+    papers=(f"{EEA}, Figure 6",),
     order=56,
 )
 def data_randomization(folder: Path, *, similarity: Similarity = "spearman") -> Drawing:

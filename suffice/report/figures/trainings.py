@@ -15,6 +15,7 @@ from suffice.report.figures.charts import Marked, altair, data_of, names_axis, s
 from suffice.report.figures.drawing import Drawing
 from suffice.report.figures.intervals import QUANTITIES
 from suffice.report.figures.matrices import matrix_chart
+from suffice.report.figures.papers import PREPRINT
 from suffice.report.figures.reading import aligned, good_rows, origin, tables_of
 from suffice.report.figures.registry import figure
 from suffice.study import Study
@@ -104,7 +105,7 @@ def seeds_table(values: Values) -> pyarrow.Table:
     "trainings",
     "Would other trainings say the same?",
     needs="evidence",
-    papers=("Jiang et al., preprint, Tables 4–6 (seeds)",),
+    papers=(f"{PREPRINT}, Table 2",),
     order=12,
 )
 def trainings(study: Study, *, measurement: str | None = None, column: str = "distinct_50") -> list[Drawing]:

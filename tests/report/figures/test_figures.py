@@ -12,6 +12,7 @@ from suffice.compare import CrossTest, explained_by, how_it_decides
 from suffice.draw.theme import family_color
 from suffice.errors import OptionError
 from suffice.report.figures import FIGURES, Drawing, figure, find_figure, list_figures
+from suffice.report.figures.papers import CITATIONS, CVPR, EEA, PREPRINT, TIS, VIT_CX
 from suffice.report.figures.registry import _figures_of
 
 OF_STUDIES = {
@@ -19,6 +20,7 @@ OF_STUDIES = {
     "trainings": ["trainings-distinct_50"],
     "mse-sizes": ["mse-sizes"],
     "explained-by": ["explained-by"],
+    "diverse": ["diverse"],
     "compositionality": ["compositionality", "confidence-left"],
     "plane": ["plane"],
     "cross-test": ["cross-test-insertion"],
@@ -57,6 +59,21 @@ def test_all_figures_of_studies_are_tested_here():
     known = [find_figure(name) for name in list_figures()]
     of_studies = [one.name for one in known if not (one.of_model or one.of_file or one.asks)]
     assert sorted(of_studies) == sorted(OF_STUDIES)
+
+
+def test_every_figure_of_the_five_papers_has_a_command():
+    found: dict[str, set[int]] = {}
+    for name in list_figures():
+        for said in find_figure(name).papers:
+            paper, _, what = said.rpartition(", Figure")
+            for first, last in re.findall(r"(\d+)(?:–(\d+))?", what) if paper else ():
+                found.setdefault(paper, set()).update(range(int(first), int(last or first) + 1))
+    assert set(found) == set(CITATIONS)
+    assert found[CVPR] == set(range(1, 9))
+    assert found[PREPRINT] == set(range(1, 38))
+    assert found[VIT_CX] == set(range(1, 7))
+    assert found[TIS] == set(range(1, 4))
+    assert found[EEA] == set(range(1, 17))
 
 
 def test_every_drawing_says_what_it_shows_with_numbers_and_where_it_comes_from(drawings):
@@ -194,3 +211,10 @@ def test_figures_of_others_come_with_ours(study):
         assert next(_figures_of(study, asks=False)).alt == "16 rows."
     finally:
         FIGURES.forget("how-many")
+
+
+def test_disputed_images_are_seen_by_one_model_of_each_family(study):
+    (one,) = find_figure("cross-test-looks").drawings(study, count=1, device="cpu")
+    rows = one.table.to_pylist()
+    assert len({row["image"] for row in rows}) == 1
+    assert {row["model"] for row in rows} == {row["maps_of"] for row in rows} == {"zoo/vgg", "deit#deit-0"}
