@@ -79,7 +79,7 @@ def low_rank(explainer: Explainer, pixels: Tensor, rank: int = 2) -> tuple[list[
 
 
 WAYS = {"head": head_only, "low-rank": low_rank, "everything": everything}
-RATES = {"head": (0.002, 0.01, 0.05), "low-rank": (0.002, 0.01), "everything": (0.0002, 0.001)}
+RATES = {"head": (0.0005, 0.002, 0.01), "low-rank": (0.0005, 0.002), "everything": (0.0001, 0.0005)}
 
 
 def main() -> None:
@@ -87,6 +87,7 @@ def main() -> None:
     parser.add_argument("models", nargs="+")
     parser.add_argument("--images", type=int, default=16)
     parser.add_argument("--steps", type=int, default=25)
+    parser.add_argument("--ways", nargs="+", default=WAYS, choices=list(WAYS))
     parser.add_argument("--explainer", help="a file; default: the one that comes with the package")
     options = parser.parse_args()
     print("model", "way", "rate", "s/image", "loss", "first", *METRICS, sep="\t")
@@ -97,11 +98,11 @@ def main() -> None:
         pixels, objective = net.prepare(images), loaded.recipe.objective
         with torch.no_grad():
             targets = net(pixels).argmax(dim=1)
-        for way, make in WAYS.items():
+        for way in options.ways:
             for rate in RATES[way]:
                 runner, began = Runner(net).variant("gradients"), time.process_time()
                 with preserved(net.module, frozen=True):
-                    parameters, masks = make(loaded.explainer, pixels)
+                    parameters, masks = WAYS[way](loaded.explainer, pixels)
                     optimizer = torch.optim.Adam(parameters, lr=rate)
                     best, kept, first = None, None, 0.0
                     for _ in range(options.steps + 1):

@@ -18,9 +18,8 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def told(folder):
-    return json.loads(
-        run("train", "explainer", "--model", "zoo/vgg", *QUICK, "--never", "scenes:train[:5]", "--out", str(folder), "--json").stdout
-    )  # fmt: skip
+    asked = ("--model", "zoo/vgg", *QUICK, "--never", "scenes:train[:5]", "--out", str(folder), "--json")
+    return json.loads(run("train", "explainer", *asked).stdout)
 
 
 def test_writes_an_explainer_that_eea_takes(told, folder):
