@@ -7,19 +7,12 @@ from typing import Any
 
 import torch
 
-from suffice.attribution import Attribution, attribute, list_methods
+from suffice.attribution import Attribution, attribute
 from suffice.explorer.reading import Question
 from suffice.explorer.seats import Desk
 from suffice.metrics import measure
-from suffice.vision import Classifier
 
-SLOW = {"i-gos", "igos+", "igos++", "rise", "kernel-shap", "lime", "tis", "vit-cx", "score-cam", "deep-shap"}
 STEPS = 50  # of a curve
-
-
-def fitting_methods(net: Classifier) -> list[dict[str, Any]]:
-    """Names of the methods that fit a model, and whether they take long."""
-    return [{"name": name, "slow": name in SLOW} for name in list_methods(net=net)]
 
 
 def find_map(desk: Desk, asked: Question, method: str) -> Attribution:

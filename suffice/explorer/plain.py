@@ -11,7 +11,6 @@ from suffice import __version__
 from suffice.draw import palettes
 from suffice.explorer.card import bench_card, card_png
 from suffice.explorer.errors import Unknown
-from suffice.explorer.maps import fitting_methods
 from suffice.explorer.reading import FINEST, Fields, Question
 from suffice.explorer.seats import ENOUGH, Seat
 from suffice.perturb import list_baselines
@@ -67,13 +66,9 @@ def _views(seat: Seat, image: str, baseline: str) -> dict[str, Any]:
     return {**shown, "top": seat.quick.top(image), "model": seat.name}
 
 
-def methods(explorer: Explorer, fields: Fields) -> Callable[[], dict[str, Any]]:
-    """The methods that fit a model; its anatomy is looked at where nobody else runs it."""
-    return partial(_methods, explorer.seat(fields.text("model")))
-
-
-def _methods(seat: Seat) -> dict[str, Any]:
-    return {"methods": fitting_methods(seat.net)}
+def methods(explorer: Explorer, fields: Fields) -> dict[str, Any]:
+    """The methods that fit a model."""
+    return {"methods": explorer.seat(fields.text("model")).methods}
 
 
 def card(explorer: Explorer, fields: Fields) -> Callable[[], dict[str, Any]]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import copy
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from suffice.attribution import list_methods
 from suffice.draw import to_png
 from suffice.explorer.pictures import Kept, Pictures
 from suffice.explorer.reading import Question
@@ -16,6 +16,7 @@ from suffice.perturb import Grid, Probe, RegionMasks, Runner, make_baseline
 from suffice.vision import Classifier
 
 ENOUGH = 0.9  # ratio from which on a region is enough
+SLOW = {"i-gos", "igos+", "igos++", "rise", "kernel-shap", "lime", "tis", "vit-cx", "score-cam", "deep-shap", "eea"}
 PROBES = 48  # kept for each model
 REMEMBERED = 1 << 16  # answers of a probe
 
@@ -122,24 +123,28 @@ class Seat:
     Attributes:
         name: By which the page knows it; the names of all seats differ.
         quick: For the thread of quick questions.
+        slow: For the thread of long work: hooks and gradients of methods touch a module of their own.
+        methods: Names of the attribution methods that fit, and whether they take long.
         device: Where the model is, as text.
     """
 
     def __init__(self, net: Classifier, name: str, pictures: Pictures) -> None:
         self.net, self.name, self.device = net, name, str(net.device)
+        # Both before any thread runs the model: looking at its anatomy hangs hooks into it, and a copy would take them.
+        self.methods = fitting_methods(net)
         self.quick = Desk(net, pictures)
-        self._pictures = pictures
-
-    @cached_property
-    def slow(self) -> Desk:
-        """For the thread of long work: hooks and gradients of methods touch a module of their own."""
-        return Desk(self.net.with_module(copy.deepcopy(self.net.module)), self._pictures)
+        self.slow = Desk(net.with_module(copy.deepcopy(net.module)), pictures)
 
     @property
     def about(self) -> dict[str, Any]:
         """What the page has to know of it."""
         height, width = self.net.size
         return {"name": self.name, "family": self.net.family, "height": height, "width": width, "device": self.device}
+
+
+def fitting_methods(net: Classifier) -> list[dict[str, Any]]:
+    """Names of the attribution methods that fit a model, and whether they take long."""
+    return [{"name": name, "slow": name in SLOW} for name in list_methods(net=net)]
 
 
 def seats_of(nets: list[Classifier], pictures: Pictures) -> dict[str, Seat]:

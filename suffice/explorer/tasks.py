@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from suffice.attribution import Attribution, list_methods
+from suffice.attribution import Attribution
 from suffice.evidence import Evidence
 from suffice.explorer import maps, search
 from suffice.explorer.reading import Fields, Question
@@ -47,13 +47,17 @@ def _graph(fields: Fields, seat: Seat) -> Task:
 
 
 def _map(fields: Fields, seat: Seat) -> Task:
-    method = fields.one_of("method", list_methods())
+    method = _method(fields, seat)
     return lambda desk, asked, check: maps.map_message(_found_map(desk, asked, method))
 
 
 def _curves(fields: Fields, seat: Seat) -> Task:
-    method = fields.one_of("method", list_methods())
+    method = _method(fields, seat)
     return lambda desk, asked, check: maps.find_curves(desk, asked, _found_map(desk, asked, method))
+
+
+def _method(fields: Fields, seat: Seat) -> str:
+    return fields.one_of("method", [one["name"] for one in seat.methods])
 
 
 def _evidence(desk: Desk, asked: Question) -> Evidence:

@@ -111,8 +111,7 @@ def test_maps_and_curves(client):
     names = [one["name"] for one in asked(client, "methods", model="zoo/resnet")["methods"]]
     assert "grad-cam" in names
     assert "rollout" not in names
-    assert "does not fit zoo/resnet" in asked(client, "map", 400, **here | {"method": "rollout"})["message"]
-    assert "expected one of" in asked(client, "map", 400, **here | {"method": "nonsense"})["message"]
+    assert "expected one of" in asked(client, "map", 400, **here | {"method": "rollout"})["message"]
 
 
 def test_images_come_in_pages(client):
