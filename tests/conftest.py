@@ -1,11 +1,15 @@
 """What tests share."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from hypothesis import settings
+
+from tests.browser import chromium
 
 os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
 torch.set_num_threads(1)  # tensors here are small; threads that wait for each other only cost time
@@ -28,3 +32,10 @@ def assets() -> Path:
     if not folder.is_dir():
         pytest.skip("needs real weights and photographs; name their folder in SUFFICE_ASSETS")
     return folder
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Chromium or Chrome, driven by Playwright; tests that need it skip without."""
+    with chromium() as started:
+        yield started

@@ -26,6 +26,7 @@ CITED = {
     "sanity": ("adebayo2018sanity",),
     "tis": ("englebert2023explaining",),
     "eea": ("barkan2023learning",),
+    "vit-shapley": ("covert2023learning",),
     "vit-cx": ("xie2023vitcx",),
     "occlusion": ("zeiler2014visualizing",),
     "gradient": ("simonyan2014deep",),

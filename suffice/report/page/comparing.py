@@ -19,6 +19,7 @@ from suffice.compare.ranking import letters_of
 from suffice.study.choices import Contrast
 
 ALPHA = 0.05
+LOOKED_AT = 5  # pairs, where something is said of many
 FEWEST = 6  # images; with fewer, no test of signed ranks is significant
 Both = tuple[Numbers, Numbers]
 
@@ -195,11 +196,14 @@ class Comparison:
         return letters_of(self.order, [(pair.first, pair.second) for pair in self.clear])
 
     def reach(self, pairs: Sequence[Pair]) -> float:
-        """How far apart some pairs could still be: the farthest end of their intervals from no difference at all."""
-        sizes = [self.size(pair) for pair in pairs]
-        if self.quantity.counts:
-            return max((max(abs(np.log(s.low)), abs(np.log(s.high))) for s in sizes), default=0.0)
-        return max((max(abs(s.low), abs(s.high)) for s in sizes), default=0.0)
+        """How far apart some pairs could still be: the farthest end of their intervals from no difference at all.
+
+        Of counts, it is the logarithm of a ratio. Of many pairs, those whose means lie farthest apart are looked at.
+        """
+        means = {name: self.mean(name) for name in self.names}
+        apart = sorted(pairs, key=lambda pair: -abs(means[pair.first] - means[pair.second]))[:LOOKED_AT]
+        ends = [end for pair in apart for size in (self.size(pair),) for end in (size.low, size.high)]
+        return max((abs(float(np.log(end))) if self.quantity.counts else abs(end) for end in ends), default=0.0)
 
     def _differences(self, a: Numbers, b: Numbers) -> Numbers:
         return np.log1p(a) - np.log1p(b) if self.quantity.counts else a - b
@@ -212,4 +216,4 @@ def _corrected(found: Sequence[tuple[str, str, float, int]]) -> list[Pair]:
 
 def _draws(images: int) -> int:
     """Draws of the bootstrap: fewer with many images, whose means are close to normal anyway."""
-    return 9999 if images < 1000 else 1999
+    return 4999 if images < 1000 else 999

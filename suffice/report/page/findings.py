@@ -155,7 +155,7 @@ def _unclear(c: Comparison, unclear: Sequence[Pair], tests: int) -> str:
 
 def _within(c: Comparison, unclear: Sequence[Pair]) -> str:
     """How far apart they could still be."""
-    reach = c.reach(unclear[:50])
+    reach = c.reach(unclear)
     if c.quantity.counts:
         return f"if there is a difference, it is less than a factor of {math.exp(reach):.2g}"
     unit = " percentage points" if c.quantity.scale == 100 else ""

@@ -158,7 +158,7 @@ def agreement_table(study: Study, said: str, searched: str | None) -> Table:
     )
     columns = [Column("One"), Column("Other"), Column("Same answer", "number", query=query)]
     if searched is not None:
-        found = select(study, searched, "model, image_id, unnest(mse_cells) AS cells").rstrip(";")
+        found = select(study, searched, "DISTINCT model, image_id, unnest(mse_cells) AS cells").rstrip(";")
         shared_query = (
             f"WITH found AS (\n{found}\n), shared AS (\n"
             "SELECT count(*) AS n FROM found a JOIN found b USING (image_id, cells)\n"
@@ -191,7 +191,7 @@ def _mses(study: Study, searched: str) -> dict[str, dict[int, set[tuple[int, ...
 
 def _overlap(one: dict[int, set[tuple[int, ...]]], other: dict[int, set[tuple[int, ...]]]) -> float:
     shared = sum(len(one[i] & other[i]) for i in one.keys() & other.keys())
-    either = sum(map(len, one.values())) + sum(map(len, other.values())) - shared
+    either = sum(len(sets) for own in (one, other) for sets in own.values()) - shared
     return shared / either if either else float("nan")
 
 

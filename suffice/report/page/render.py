@@ -73,5 +73,5 @@ def _vega() -> str:
         import vl_convert
     except ImportError as error:
         raise MissingExtra(MISSING) from error
-    script: str = vl_convert.javascript_bundle("window.sufficeVega = { embed: vegaEmbed, vega };")
+    script: str = vl_convert.javascript_bundle("window.sufficeEmbed = vegaEmbed;")
     return script.replace("</script", "<\\/script").replace("<!--", "<\\!--")

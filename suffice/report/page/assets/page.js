@@ -31,8 +31,8 @@
     const before = drawn.get(place);
     if (before && before.dark === dark) return before.done;
     const config = { ...(dark ? looks.dark : looks.light), background: null };
-    const done = window.sufficeVega.embed(place, specs.get(place.dataset.chart), {
-      config, renderer: "svg", logLevel: 1, tooltip: { theme: "custom" }, downloadFileName: place.dataset.chart,
+    const done = window.sufficeEmbed(place, specs.get(place.dataset.chart), {
+      config, renderer: "svg", tooltip: { theme: "custom" }, downloadFileName: place.dataset.chart,
       actions: { export: true, source: false, compiled: false, editor: false },
     }).then((shown) => {
       if (before) before.done.then((old) => old && old.finalize());
