@@ -44,6 +44,7 @@ if _TYPE_CHECKING:
     )
     from suffice.compare import CrossTest, cross_test
     from suffice.evidence import Evidence, EvidenceSet, find_evidence
+    from suffice.explorer import explore
     from suffice.metrics import Scores, list_metrics, list_protocols, measure
     from suffice.perturb import Grid, Probe, Runner, list_baselines
     from suffice.study import Study
@@ -77,6 +78,7 @@ _ROOM_OF = {
     **dict.fromkeys(("Scores", "list_metrics", "list_protocols", "measure"), "metrics"),
     "Study": "study",
     **dict.fromkeys(("CrossTest", "cross_test"), "compare"),
+    "explore": "explorer",
 }
 _ROOMS = (
     "vision", "zoo", "perturb", "draw", "attribution", "evidence", "metrics", "study", "compare", "report", "explorer",
@@ -100,6 +102,7 @@ __all__ = [
     "as_explain_func",
     "attribute",
     "cross_test",
+    "explore",
     "find_evidence",
     "from_cam",
     "from_captum",

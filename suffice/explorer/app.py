@@ -76,7 +76,7 @@ class _Server:
         from starlette.responses import Response
 
         try:
-            script = await asyncio.to_thread(_vega)
+            script = await asyncio.to_thread(vega)
         except ImportError:
             script = "throw new Error(\"Charts need vl-convert-python: pip install 'suffice[serve]'.\")"
         kept = {"cache-control": "private, max-age=86400"}
@@ -229,7 +229,8 @@ def _finite(value: Any) -> Any:
 
 
 @lru_cache(maxsize=1)
-def _vega() -> str:
+def vega() -> str:
+    """Vega with what embeds it, as a script that sets ``window.vegaEmbed``."""
     import vl_convert
 
     return str(vl_convert.javascript_bundle(CHARTS))

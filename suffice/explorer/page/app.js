@@ -21,10 +21,11 @@ export class App {
     this.hello = await this.channel.ask("hello");
     const { hello } = this;
     const usual = {
-      tab: hello.study && !hello.models.length ? "study" : "bench", image: "0", grid: 7, cells: allCells(7),
+      tab: hello.study && !hello.models.length ? "study" : "bench", image: "0", grid: 7,
       model: hello.models[0]?.name || "", baseline: "blur", target: "", method: "", table: hello.study?.tables[0]?.name || "",
       filters: "", sort: "", bins: "", ...given,
     };
+    usual.cells = allCells(usual.grid);
     this.state = new State(usual, this.link);
     if (hello.models.length && !hello.models.some(({ name }) => name === this.state.get("model"))) this.state.values.model = usual.model;
     this.toast = h("div", { className: "toast", role: "alert", hidden: true });

@@ -2,7 +2,7 @@
 
 import { button, choice, counted, h, labeled, select } from "./dom.js";
 
-const AT_ONCE = 50;
+const ROWS_AT_ONCE = 50;
 const FIRST = 14; // columns that are shown before anybody asks for more
 
 export class Study {
@@ -21,8 +21,8 @@ export class Study {
     this.head = h("thead");
     this.body = h("tbody");
     this.count = h("span", { className: "quiet" });
-    this.before = button("‹", () => this.page(-AT_ONCE), { className: "button round", ariaLabel: "Earlier rows" });
-    this.after = button("›", () => this.page(AT_ONCE), { className: "button round", ariaLabel: "Later rows" });
+    this.before = button("‹", () => this.page(-ROWS_AT_ONCE), { className: "button round", ariaLabel: "Earlier rows" });
+    this.after = button("›", () => this.page(ROWS_AT_ONCE), { className: "button round", ariaLabel: "Later rows" });
     this.more = button("All columns", () => { this.wide = !this.wide; this.more.textContent = this.wide ? "Fewer columns" : "All columns"; this.draw(); });
     const add = h("form", { className: "tools", on: { submit: (event) => { event.preventDefault(); this.add(); } } },
       labeled("Where", this.column.element), this.by.element, this.valueBox, h("button", { className: "button", type: "submit" }, "Add filter"));
@@ -67,7 +67,7 @@ export class Study {
     this.loaded = true;
     this.table.set(this.state.get("table"));
     this.fill();
-    const data = { table: this.state.get("table"), filters: this.filters, ...this.sorting, offset: this.offset, count: AT_ONCE };
+    const data = { table: this.state.get("table"), filters: this.filters, ...this.sorting, offset: this.offset, count: ROWS_AT_ONCE };
     if (this.state.get("bins")) data.bins = this.state.get("bins");
     const ticket = (this.ticket = {});
     try {
