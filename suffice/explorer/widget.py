@@ -55,7 +55,7 @@ def _widget_class() -> Any:
         raise MissingExtra("The explorer in notebooks needs anywidget: pip install 'suffice[notebook]'.") from error
     from suffice.explorer.bundle import bundled, stylesheet
 
-    class Widget(anywidget.AnyWidget):  # type: ignore[misc]
+    class Widget(anywidget.AnyWidget):
         """The explorer as a widget; ``explorer`` is what answers."""
 
         _esm = bundled()
