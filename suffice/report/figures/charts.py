@@ -86,6 +86,19 @@ class Marked:
         scale = alt.Scale(domain=list(self.looks.names), range=list(self.looks.colors))
         return alt.Color(f"{self.field}:N", scale=scale, legend=self.legend(lines) if legend else None, sort=None)
 
+    def lines(self, base: Any, **look: Any) -> list[Any]:
+        """Lines of a chart whose points are in the legend: a layer for each kind of dash, which stays out of it."""
+        alt = altair()
+        kinds: dict[tuple[int, ...], list[str]] = {dash: [] for dash in self.looks.dashes}
+        for name, dash in zip(self.looks.names, self.looks.dashes, strict=True):
+            kinds[dash].append(name)
+        return [
+            base.transform_filter(alt.FieldOneOfPredicate(field=self.field, oneOf=names)).mark_line(
+                strokeDash=list(dash), **look
+            )
+            for dash, names in kinds.items()
+        ]
+
     def shape(self, legend: bool = True) -> Any:
         """Shapes, in the same legend."""
         alt = altair()
@@ -106,12 +119,11 @@ class Marked:
     def legend(self, lines: bool = False) -> Any:
         """Below the chart, in as many columns as there is room for."""
         alt = altair()
-        wide = min(max(text_width(name, 12) for name in self.looks.names), 170) + 52
-        few, many = (max(1, min(len(self.looks.names), int(room // wide))) for room in (320, 640))
+        wide = min(max(text_width(name, 12) for name in self.looks.names), 170) + 38
+        few, many = (max(1, min(len(self.looks.names), int(room // wide))) for room in (320, 690))
         # Not any width has a number of columns of its own: a chart that is fitted to its place is laid out twice.
         columns = alt.ExprRef(expr=f"width < 420 ? {few} : {many}")
-        # Shapes are drawn without the dashes of the lines through them.
-        symbols = {"symbolType": "stroke", "symbolSize": 320} if lines else {"symbolStrokeWidth": 0}
+        symbols = {"symbolType": "stroke", "symbolSize": 320} if lines else {}
         return alt.Legend(orient="bottom", columns=columns, title=self.title, symbolOpacity=1, **symbols)
 
 

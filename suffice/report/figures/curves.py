@@ -13,7 +13,7 @@ from suffice.errors import OptionError, StudyError
 from suffice.metrics import Curves, measure
 from suffice.perturb import Probe, make_baseline
 from suffice.report.figures.charts import Marked, altair, data_of, sentence, specification
-from suffice.report.figures.drawing import Drawing
+from suffice.report.figures.drawing import Drawing, named
 from suffice.report.figures.papers import CVPR, PREPRINT
 from suffice.report.figures.reading import families_of, origin, tables_of
 from suffice.report.figures.registry import figure
@@ -115,7 +115,7 @@ def _curves_drawing(
     done = "inserted" if metric == "insertion" else "removed"
     images = len(next(iter(of_methods.values())).y)
     return Drawing(
-        name=f"curves-{metric}-{label}".replace("/", "-"),
+        name=named(f"curves-{metric}-{label}"),
         title=f"{metric.capitalize()} curves of {label}",
         reading=f"What each map finds most important is {done} first; the earlier the curve {better}, the truer the "
         "map. Bands are one standard error.",

@@ -21,7 +21,7 @@ from suffice.study import Study
 if TYPE_CHECKING:
     import pyarrow
 
-LEVELS = (90, 80, 70, 60, 50)
+LEVELS = (80, 70, 60, 50)
 INDEX_COLUMNS = ("mses", "distinct_50", "diverse_0", "mean_size", "depth_ratio_sums", "depth_counts")
 DRAWS = 499
 
@@ -30,7 +30,7 @@ def levels_table(rows: pyarrow.Table, families: Mapping[str, str]) -> pyarrow.Ta
     """Mean number of sub-explanations of each model at each level of confidence.
 
     Args:
-        rows: Evidence, with ``model`` and the columns ``distinct_90`` to ``distinct_50``.
+        rows: Evidence, with ``model`` and the columns ``distinct_80`` to ``distinct_50``.
         families: Of each model.
 
     Returns:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
@@ -95,6 +96,16 @@ class Drawing:
         kind = "chart" if self.spec is not None else "drawing"
         rows = "" if self.table is None else f", {self.table.num_rows} rows"
         return f"Drawing({self.name!r}, {kind}{rows})"
+
+
+def named(text: str) -> str:
+    """A text as the name of a drawing, which is also that of its file and of its place on a page.
+
+    Example:
+        >>> named("maps-zoo/deit"), named("maps-grad-cam (looks)")
+        ('maps-zoo-deit', 'maps-grad-cam-looks')
+    """
+    return re.sub(r"[^\w.+-]+", "-", text).strip("-")
 
 
 def _fix_width(spec: dict[str, Any], width: int) -> None:

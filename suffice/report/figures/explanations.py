@@ -110,11 +110,9 @@ def lines_chart(
             alt.Tooltip(f"{y}:Q", format=".1%" if percent else ".4~g", title=up),
         ],
     )  # fmt: skip
-    lines = base.mark_line(interpolate="step-after" if step else "linear", clip=True).encode(
-        strokeDash=marked.dash(legend=False)
-    )
+    lines = marked.lines(base, interpolate="step-after" if step else "linear", clip=True)
     points = base.mark_point(filled=True, size=42).encode(shape=marked.shape())
-    return specification(alt.layer(lines, points).add_params(marked.chosen), height=height)
+    return specification(alt.layer(*lines, points).add_params(marked.chosen), height=height)
 
 
 @figure(

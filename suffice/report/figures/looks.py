@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from suffice.report.figures.charts import sentence
 from suffice.report.figures.drawing import Drawing
 from suffice.report.figures.papers import CVPR, PREPRINT
@@ -37,7 +39,7 @@ def cross_test_looks(
     wanted = [] if models is None else [one.strip() for one in models.split(",")]
     for name in tables_of(study, "cross-test", measurement):
         found = disputed_images(study, count, models=wanted, measurement=name, share=share, device=device)
-        rows = [
+        rows: list[dict[str, Any]] = [
             {"image": one.image, "maps_of": one.maps_of, "label": one.label, "model": model,
              "confidence": one.confidences[model], "whole": one.whole[model]}
             for one in found

@@ -12,7 +12,7 @@ from suffice.errors import OptionError, StudyError
 from suffice.report.explain_images import explain_images
 from suffice.report.figures.charts import sentence
 from suffice.report.figures.choosing import chosen_image, chosen_images, some_models
-from suffice.report.figures.drawing import Drawing
+from suffice.report.figures.drawing import Drawing, named
 from suffice.report.figures.papers import EEA, TIS, VIT_CX
 from suffice.report.figures.reading import families_of, origin, tables_of
 from suffice.report.figures.registry import figure
@@ -20,7 +20,6 @@ from suffice.report.figures.sheets import RowOf, grid_sheet, map_tile, photo_til
 from suffice.study import Study
 from suffice.vision import Classifier
 
-MOST = 12
 ABREAST = 7  # models beside each other, unless they are named
 OWN_SCALE = "each map on its own scale"
 
@@ -28,15 +27,17 @@ OWN_SCALE = "each map on its own scale"
 def measured_maps(study: Study, measurement: str | None = None) -> dict[str, str]:
     """The measurements of a study that make maps, by the label of their method; those of one table, where it is named.
 
-    Where several have the same label (as for several classes), the name of the measurement is added.
+    Where several have the same label (as for several classes), the name of the table, or of the measurement, is added.
     """
     plan = study.plan
     names = [one for table in tables_of(study, "attribution", measurement) for one in plan.asked.named(table)]
     labels = [plan.measurements[name].facts["method"] for name in names]
-    return {
-        label if labels.count(label) == 1 else f"{label}, {name}": name
-        for name, label in zip(names, labels, strict=True)
-    }
+    longer = [f"{label} ({name.partition('/')[0]})" for name, label in zip(names, labels, strict=True)]
+    found = {}
+    for name, label, long in zip(names, labels, longer, strict=True):
+        short = label if labels.count(label) == 1 else long if longer.count(long) == 1 else f"{label} ({name})"
+        found[short] = name
+    return found
 
 
 def map_of(study: Study, measurement: str, model: str, index: int) -> Attribution | None:
@@ -62,12 +63,18 @@ def map_of(study: Study, measurement: str, model: str, index: int) -> Attributio
     order=62,
 )
 def maps(
-    study: Study, *, model: str | None = None, measurement: str | None = None, images: str | int | None = None
+    study: Study,
+    *,
+    model: str | None = None,
+    measurement: str | None = None,
+    images: str | int | None = None,
+    count: int = 6,
 ) -> list[Drawing]:
-    """One row an image, one column a method, for a model; default: the first."""
-    label = _model(study, model)
-    of_methods = _with_maps(study, measured_maps(study, measurement), label)
-    chosen = chosen_images(study, images, MOST)
+    """One row an image, one column a method, for a model; default: the first of those with the most methods."""
+    of_all = measured_maps(study, measurement)
+    label = _model(study, of_all) if model is None else _named(model, list(families_of(study)))[0]
+    of_methods = _with_maps(study, of_all, label)
+    chosen = chosen_images(study, images, count)
     rows, signed, said = [], False, []
     for index in chosen:
         found = {method: map_of(study, name, label, index) for method, name in of_methods.items()}
@@ -80,7 +87,7 @@ def maps(
         rows.append(RowOf(short_name(study.plan.names[index]), tiles, _class(some)))
     if not rows:
         raise StudyError(f"There are no maps of {label} yet.")
-    name = f"maps-{label}".replace("/", "-")
+    name = named(f"maps-{label}")
     return [
         Drawing(
             name=name,
@@ -135,7 +142,7 @@ def maps_of_models(
         raise StudyError(f"There are no maps by {label} yet.")
     return [
         Drawing(
-            name=f"maps-of-models-{label}",
+            name=named(f"maps-of-models-{label}"),
             title=f"Maps of {len(shown)} models by {label}",
             reading="Below each map is the class that is explained. Each map has its own scale."
             + (f" {len(there) - len(shown)} more models have such maps; name them with models=." * (shown != there)),
@@ -204,7 +211,7 @@ def classes(
             said = dict.fromkeys(f"{row['label']} {row['confidence']:.1%}" for row in rows)
             made.append(
                 Drawing(
-                    name=f"classes-{net.name}-{number}".replace("/", "-"),
+                    name=named(f"classes-{net.name}-{number}"),
                     title=f"What speaks for each class: {short_name(picture.name)}, {net.name}",
                     reading="One row a class. A method whose rows are the same explains the image, not the class.",
                     alt=f"Maps of {short_name(picture.name)} by {', '.join(found.methods)} for {sentence(said)}.",
@@ -223,11 +230,10 @@ def _named(models: str, there: Sequence[str]) -> list[str]:
     return wanted
 
 
-def _model(study: Study, model: str | None) -> str:
-    labels = list(families_of(study))
-    if model is not None and model not in labels:
-        raise OptionError(f"The study has no model {model!r}; there are {', '.join(labels)}.")
-    return model or labels[0]
+def _model(study: Study, of_methods: dict[str, str]) -> str:
+    """The first of the models that the most methods made maps of."""
+    plan = study.plan
+    return max(plan.models, key=lambda one: sum(plan.measured(name, one) for name in of_methods.values())).label
 
 
 def _with_maps(study: Study, of_methods: dict[str, str], model: str) -> dict[str, str]:

@@ -17,7 +17,7 @@ from suffice.draw.theme import Looks
 from suffice.errors import SufficeError
 from suffice.perturb import Batch, Runner, enlarge
 from suffice.report.figures.charts import Marked, altair, data_of, sentence, specification
-from suffice.report.figures.drawing import Drawing
+from suffice.report.figures.drawing import Drawing, named
 from suffice.report.figures.intervals import interval_chart, interval_table, interval_words
 from suffice.report.figures.papers import VIT_CX
 from suffice.report.figures.registry import figure
@@ -69,7 +69,7 @@ def vit_cx_masks(nets: Sequence[Classifier], images: Any) -> list[Drawing]:
         name = short_name(open_images(images)[0].name)
         made.append(
             Drawing(
-                name=f"vit-cx-masks-{net.name}".replace("/", "-"),
+                name=named(f"vit-cx-masks-{net.name}"),
                 title=f"Feature maps as masks: {net.name}",
                 reading="Each channel of a layer is a map over the patches. ViT-CX stretches them to masks between 0 "
                 "(black, hidden) and 1 (white, shown), and merges those that are alike.",
@@ -119,7 +119,7 @@ def vit_cx_impacts(nets: Sequence[Classifier], images: Any) -> list[Drawing]:
         gap = float((debiased - plain).abs().mean())
         made.append(
             Drawing(
-                name=f"vit-cx-impacts-{net.name}".replace("/", "-"),
+                name=named(f"vit-cx-impacts-{net.name}"),
                 title=f"What showing a mask does to the decision: {net.name}",
                 reading="Plain: the confidence on the image through the mask. Debiased: that over noise where the mask "
                 "hides, plus what the same noise alone takes from the whole image. From left to right: from masks that "
@@ -168,7 +168,7 @@ def vit_cx_coverage(nets: Sequence[Classifier], images: Any, *, count: int = 4) 
         columns = ["image", "coverage", "before", "after correction"]
         made.append(
             Drawing(
-                name=f"vit-cx-coverage-{net.name}".replace("/", "-"),
+                name=named(f"vit-cx-coverage-{net.name}"),
                 title=f"Pixel coverage and its correction: {net.name}",
                 reading="Pixels that many masks show get much of everything. Before the correction a map resembles "
                 "the coverage; the number is their rank correlation.",

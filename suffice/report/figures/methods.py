@@ -9,7 +9,7 @@ from suffice.draw.theme import Looks
 from suffice.metrics import ScoreTable
 from suffice.metrics.scores import higher_is_better, with_arrow
 from suffice.report.figures.charts import Marked, altair, data_of, names_axis, sentence, specification
-from suffice.report.figures.drawing import Drawing
+from suffice.report.figures.drawing import Drawing, named
 from suffice.report.figures.matrices import matrix_chart
 from suffice.report.figures.papers import TIS, VIT_CX
 from suffice.report.figures.reading import families_of, origin, tables_of
@@ -40,14 +40,16 @@ def method_table(scores: ScoreTable) -> pyarrow.Table:
         for model in dict.fromkeys(row.model for row in scores.rows):
             own = [row for row in scores.rows if row.model == model]
             means = [row[metric].mean for row in own]
-            best, _, p = scores.standing(model, metric)
+            best, second, p = scores.standing(model, metric)
+            top = {f"{row[metric].mean:.3f}" for row in own if row.method == best}
+            clear = second is not None and p < 0.05
             for row, mean in zip(own, means, strict=True):
-                clear = CLEAR if p < 0.05 else UNCLEAR
+                leads = row.method == best if clear else f"{mean:.3f}" in top  # what reads the same is marked alike
+                mark = (CLEAR if clear else UNCLEAR) if leads and second is not None else ""
                 rows.append(
                     {"model": model, "method": row.method, "metric": metric, "mean": mean,
                      "standard_error": row[metric].standard_error, "images": int(row[metric].judged.sum()),
-                     "goodness": _goodness(mean, means, metric), "p": p if row.method == best else None,
-                     "mark": clear if row.method == best and len(own) > 1 else ""}
+                     "goodness": _goodness(mean, means, metric), "p": p if row.method == best else None, "mark": mark}
                 )  # fmt: skip
     return pa.Table.from_pylist(rows)
 
@@ -123,7 +125,7 @@ def _methods_drawing(
     )
     metrics = ", ".join(f'avg("{one}")' for one in scores.metrics)
     return Drawing(
-        name=title.replace("/", "-"),
+        name=named(title),
         title=f"Methods by {'metrics' if across == 'metric' else 'models'}: {about}",
         reading="Means over images; dark is better within a column. * is the best, clearly better than the second "
         "(Wilcoxon's test, p < 0.05); ° is the best, but the second could be as good.",

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from suffice.metrics.sanity import data_randomization, sanity_check
 from suffice.report.figures.charts import sentence
-from suffice.report.figures.drawing import Drawing
+from suffice.report.figures.drawing import Drawing, named
 from suffice.report.figures.papers import EEA
 from suffice.report.figures.registry import figure
 from suffice.report.figures.sheets import RowOf, grid_sheet, map_tile, photo_tile, short_name
@@ -65,7 +65,7 @@ def sanity_maps(
         words = sentence((f"{row.name} {value:+.2f}" for row, value in zip(rows, last, strict=True)), 12)
         made.append(
             Drawing(
-                name=f"sanity-maps-{check}-{net.name}".replace("/", "-"),
+                name=named(f"sanity-maps-{check}-{net.name}"),
                 title=f"Maps of {net.name} by {method} while weights become random ({check})",
                 reading="Left the map of the trained model; then with "
                 + ("all layers from the output down to the one named" if check == "cascading" else "just this layer")

@@ -12,7 +12,7 @@ from suffice.errors import OptionError
 from suffice.metrics.sanity import SanityRow
 from suffice.metrics.sanity.report import LIMIT
 from suffice.report.figures.charts import Marked, altair, data_of, names_axis, sentence, specification
-from suffice.report.figures.drawing import Drawing
+from suffice.report.figures.drawing import Drawing, named
 from suffice.report.figures.papers import EEA
 from suffice.report.figures.reading import good_rows, origin, tables_of
 from suffice.report.figures.registry import FILE, figure
@@ -69,15 +69,17 @@ def sanity_chart(table: pyarrow.Table, across: str, up: str, height: int = 300) 
     layers = list(dict.fromkeys(table["layer"].to_pylist()))
     x = alt.X("layer:N", sort=layers, axis=alt.Axis(title=across, labelAngle=-50, labelLimit=110, labelOverlap=True))
     y = alt.Y("mean:Q", axis=alt.Axis(title=up, format="~g"))
-    base = alt.Chart(data_of(table)).encode(x=x, color=marked.color())
+    base = alt.Chart(data_of(table)).encode(x=x)
     tips = ["method:N", "layer:N", *(alt.Tooltip(f"{name}:Q", format=".3~f") for name in ("mean", "low", "high"))]
-    band = base.mark_area(interpolate="linear").encode(y="low:Q", y2="high:Q", opacity=marked.opacity(0.18))
-    lines = base.mark_line().encode(y=y, strokeDash=marked.dash(legend=False), opacity=marked.opacity())
+    band = base.mark_area(interpolate="linear").encode(
+        y="low:Q", y2="high:Q", color=marked.color(), opacity=marked.opacity(0.18)
+    )
+    lines = marked.lines(base.encode(y=y, color=marked.color(), opacity=marked.opacity()))
     dots = base.mark_point(filled=True, size=48).encode(
-        y=y, shape=marked.shape(), opacity=marked.opacity(), tooltip=tips
+        y=y, color=marked.color(), shape=marked.shape(), opacity=marked.opacity(), tooltip=tips
     )
     limit = alt.Chart(data_of([{"limit": LIMIT}])).mark_rule(strokeDash=[4, 4]).encode(y="limit:Q")
-    return specification(alt.layer(limit, band, lines, dots).add_params(marked.chosen), height=height)
+    return specification(alt.layer(limit, band, *lines, dots).add_params(marked.chosen), height=height)
 
 
 @figure(
@@ -108,7 +110,7 @@ def sanity(study: Study, *, measurement: str | None = None, similarity: Similari
         query = f"SELECT method, step, layer, avg({similarity}) FROM {{}} WHERE model = '{model}' GROUP BY ALL"
         made.append(
             Drawing(
-                name=f"sanity-{check}-{model}".replace("/", "-"),
+                name=named(f"sanity-{check}-{model}"),
                 title=f"{'Cascading' if check == 'cascading' else 'Independent'} randomization of {model}",
                 reading="A method that shows what the model has learned falls as weights become random. One that "
                 f"stays above the dashed line ({LIMIT}) shows the image or the architecture. Bands: a standard error.",
