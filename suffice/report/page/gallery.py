@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -70,7 +71,7 @@ def _seen(study: Study, said: str | None, searched: str | None, models: Sequence
             row = place[model]
             mses[row, index], nothing[row, index] = count, stopped == "nothing needed"
             largest[row, index] = max(sizes, default=np.nan)
-            covered[row, index, [cell for mse in own for cell in mse]] = True
+            covered[row, index, list(chain.from_iterable(own))] = True
     return Seen(answers, mses, largest, nothing, covered)
 
 

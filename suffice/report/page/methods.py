@@ -136,18 +136,15 @@ def arrow(metric: str) -> str:
 
 def agreement_table(study: Study, said: str, searched: str | None) -> Table:
     """Every two models: how often they give the same answer, and find the same sets enough."""
-    rows = good_rows(study, said, ["index", "target", "label"])
-    answers: dict[str, dict[int, str]] = defaultdict(dict)
-    for model, index, label in zip(*(rows[name].to_pylist() for name in ("model", "index", "label")), strict=True):
-        answers[model][index] = label
+    answers = _answers(study, said)
     sets = _mses(study, searched) if searched is not None else {}
     cells, keys = [], []
     for one, other in combinations(answers, 2):
-        shared = answers[one].keys() & answers[other].keys()
-        same = sum(answers[one][i] == answers[other][i] for i in shared) / len(shared) if shared else float("nan")
+        shared = (answers[one] >= 0) & (answers[other] >= 0)
+        same = float((answers[one] == answers[other])[shared].mean()) if shared.any() else float("nan")
         row = [model_cell(study, one), model_cell(study, other), Cell(percent(same, 1), _known(same))]
         if searched is not None:
-            both = _overlap(sets.get(one, {}), sets.get(other, {}))
+            both = _overlap(sets.get(one, NOTHING), sets.get(other, NOTHING))
             row.append(Cell(percent(both, 1), _known(both)))
         cells.append(row)
         keys.append({"one": one, "other": other})
@@ -181,17 +178,33 @@ def agreement_table(study: Study, said: str, searched: str | None) -> Table:
     )  # fmt: skip
 
 
-def _mses(study: Study, searched: str) -> dict[str, dict[int, set[tuple[int, ...]]]]:
-    rows = good_rows(study, searched, ["index", "mse_cells"])
-    found: dict[str, dict[int, set[tuple[int, ...]]]] = defaultdict(dict)
-    for model, index, cells in zip(*(rows[name].to_pylist() for name in ("model", "index", "mse_cells")), strict=True):
-        found[model][index] = {tuple(one) for one in cells}
+NOTHING = np.zeros(0, dtype=np.int64)
+
+
+def _answers(study: Study, said: str) -> dict[str, np.ndarray]:
+    """The number of the class that each model names, of each image; -1 where there is none. Models share numbers."""
+    rows = good_rows(study, said, ["index", "label"])
+    numbers: dict[str, int] = {}
+    found: dict[str, np.ndarray] = {}
+    for model, index, label in zip(*(rows[name].to_pylist() for name in ("model", "index", "label")), strict=True):
+        own = found.setdefault(model, np.full(len(study.plan.names), -1))
+        own[index] = numbers.setdefault(label, len(numbers))
     return found
 
 
-def _overlap(one: dict[int, set[tuple[int, ...]]], other: dict[int, set[tuple[int, ...]]]) -> float:
-    shared = sum(len(one[i] & other[i]) for i in one.keys() & other.keys())
-    either = sum(len(sets) for own in (one, other) for sets in own.values()) - shared
+def _mses(study: Study, searched: str) -> dict[str, np.ndarray]:
+    """Numbers of the sets that are enough, of each model; the same set of the same image has the same number."""
+    rows = good_rows(study, searched, ["index", "mse_cells"])
+    numbers: dict[tuple[int, ...], int] = {}
+    found: dict[str, set[int]] = defaultdict(set)
+    for model, index, sets in zip(*(rows[name].to_pylist() for name in ("model", "index", "mse_cells")), strict=True):
+        found[model].update(numbers.setdefault((index, *cells), len(numbers)) for cells in sets)
+    return {model: np.fromiter(sorted(own), np.int64) for model, own in found.items()}
+
+
+def _overlap(one: np.ndarray, other: np.ndarray) -> float:
+    shared = len(np.intersect1d(one, other, assume_unique=True))
+    either = len(one) + len(other) - shared
     return shared / either if either else float("nan")
 
 

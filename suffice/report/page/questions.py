@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from suffice.errors import StudyError
 from suffice.report.figures.drawing import Drawing
 from suffice.report.figures.reading import families_of, good_rows
 from suffice.report.figures.registry import find_figure, list_figures
@@ -31,6 +30,7 @@ from suffice.report.page.quantities import (
 )
 from suffice.report.page.sources import TEST, select, source_of
 from suffice.report.page.wording import counted
+from suffice.study.reading import finished_shards, read_shard
 
 if TYPE_CHECKING:
     from suffice.study import Study
@@ -101,12 +101,16 @@ def tables_by_kind(study: Study) -> dict[str, list[str]]:
     """Tables of a study that have rows without errors, by kind."""
     found: dict[str, list[str]] = {}
     for table in study.tables:
-        try:
-            good_rows(study, table, ["index"])
-        except StudyError:
+        if not _has_rows(study, table):
             continue
         found.setdefault(study.plan.measurements[study.plan.asked.named(table)[0]].kind, []).append(table)
     return found
+
+
+def _has_rows(study: Study, table: str) -> bool:
+    assert study.store is not None
+    shards = finished_shards(study.plan, study.store, table)
+    return any(read_shard(study.store, shard, ["error"])["error"].null_count for shard in shards)
 
 
 def answer(study: Study, kinds: dict[str, list[str]]) -> Answers:
