@@ -189,7 +189,7 @@ def _train_surrogate(
     net = runner.net
     module = copy.deepcopy(net.module).eval()
     surrogate = net.with_module(module)
-    parameters = [p.requires_grad_() for p in module.parameters() if p.is_floating_point()]
+    parameters: list[Tensor] = [p.requires_grad_() for p in module.parameters() if p.is_floating_point()]
     if recipe.surrogate_steps and parameters:
         optimizer = torch.optim.AdamW(parameters, lr=recipe.surrogate_lr)
         cells = grid[0] * grid[1]
@@ -219,7 +219,8 @@ def _train_values(
     runner, grid = Runner(surrogate), explainer.trunk.grid
     cells, pairs = grid[0] * grid[1], max(1, recipe.sets // 2)
     trunk = explainer.trunk
-    parameters = [p.requires_grad_() for name, p in trunk.module.named_parameters() if name not in trunk.unused]
+    named = trunk.module.named_parameters()
+    parameters: list[Tensor] = [p.requires_grad_() for name, p in named if name not in trunk.unused]
     parameters += list(explainer.head.parameters())
     optimizer = torch.optim.AdamW(parameters, lr=recipe.lr, weight_decay=1e-5)
     losses: list[float] = []
@@ -263,12 +264,12 @@ def _fall(optimizer: torch.optim.Optimizer, lr: float, step: int, steps: int) ->
         group["lr"] = lr * min(1.0, 10 * (step + 1) / steps) * (1 - step / steps)
 
 
-def _with(parameters: list[nn.Parameter], slopes: tuple[Tensor | None, ...]) -> list[nn.Parameter]:
+def _with(parameters: list[Tensor], slopes: tuple[Tensor | None, ...]) -> list[Tensor]:
     for parameter, slope in zip(parameters, slopes, strict=True):
         parameter.grad = slope
     return parameters
 
 
-def _step(optimizer: torch.optim.Optimizer, parameters: list[nn.Parameter], slopes: tuple[Tensor | None, ...]) -> None:
+def _step(optimizer: torch.optim.Optimizer, parameters: list[Tensor], slopes: tuple[Tensor | None, ...]) -> None:
     _with(parameters, slopes)
     optimizer.step()

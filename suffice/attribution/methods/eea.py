@@ -67,7 +67,7 @@ def eea(
     explainer: Given = None,
     mode: Mode = "fine-tuned",
     steps: Steps = 25,
-    lr: Rate = 0.01,
+    lr: Rate = 0.002,
     choose: Choose = "loss",
     mask_weight: Amount | None = None,
     mask_loss: MaskLoss | None = None,
