@@ -107,7 +107,7 @@ def test_figures_in_another_format(photos):
 
 def test_all_is_what_fits(tmp_path):
     small = ("rise.masks=4", "vit-cx.masks=all", "occlusion.window=28", "occlusion.stride=28", "smoothgrad.samples=1",
-             "integrated-gradients.steps=2", "kernel-shap.grid=2", "lime.samples=4",
+             "integrated-gradients.steps=2", "eea.steps=1", "kernel-shap.grid=2", "lime.samples=4",
              *(f"{m}.{o}=1" for m in ("i-gos", "igos+", "igos++")
              for o in ("iterations", "steps")))  # fmt: skip
     done = run(
