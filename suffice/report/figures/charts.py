@@ -37,15 +37,15 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def specification(chart: Any, height: int | Mapping[str, int] | None = None, right: float = 0) -> dict[str, Any]:
+def specification(chart: Any, height: int, right: float = 0) -> dict[str, Any]:
     """The specification of a chart that is as wide as its place, without the look of the page that it comes to.
 
     Args:
         chart: Of Altair.
-        height: In pixels, or of each step.
+        height: In pixels.
         right: Room for what stands out at the right.
     """
-    chart = chart.properties(width="container", **({} if height is None else {"height": height}))
+    chart = chart.properties(width="container", height=height)
     spec: dict[str, Any] = json.loads(chart.to_json(validate=True))
     spec.pop("config", None)
     spec["autosize"] = {"type": "fit-x", "contains": "padding"}

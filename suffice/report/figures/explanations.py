@@ -96,7 +96,9 @@ def lines_chart(
     alt = altair()
     looks = Looks.of_models(dict(zip(table["model"].to_pylist(), table["family"].to_pylist(), strict=True)))
     marked = Marked("model", looks)
-    ticks = {"tickMinStep": 1, "format": "d"} if whole else {}
+    places = sorted(set(table[x].to_pylist())) if whole else []
+    few = {"values": places} if len(places) <= 16 else {"tickMinStep": 1}
+    ticks = {"format": "d", **few} if whole else {}
     scale = alt.Scale(type="symlog", constant=1) if log else alt.Undefined
     numbers = {"format": "~s", "tickCount": 6} if log else {"format": ".0%" if percent else "~g"}
     axis = alt.Axis(title=up, **numbers)

@@ -29,7 +29,7 @@ QUANTITIES = {
     "distinct_50": (
         "subexplanations",
         "Sub-explanations that keep half of the confidence",
-        "sub-explanations with ≥ 50 % of the confidence, an image",
+        "sub-explanations ≥ 50 %, an image",
     ),
 }
 
@@ -105,7 +105,7 @@ def interval_chart(table: pyarrow.Table, axis: str, log: bool = False) -> dict[s
         tooltip=tips,
     )
     letters = base.mark_text(align="left", dx=7, fontSize=11).encode(x="high:Q", text="letters:N")
-    return specification(alt.layer(rule, dots, letters), height={"step": 24})
+    return specification(alt.layer(rule, dots, letters), height=24 * len(looks.names))
 
 
 @figure(

@@ -167,7 +167,7 @@ def mixed_maps(
     of_methods = measured_maps(study, measurement)
     families = families_of(study)
     index = chosen_image(study, image)
-    wanted = some_models(families, ABREAST) if models is None else _named(models, list(families))
+    wanted = _explained(study, of_methods) if models is None else _named(models, list(families))
     rows, photo = [], None
     for model in wanted:
         found = [map_of(study, name, model, index) for name in of_methods.values()]
@@ -234,6 +234,14 @@ def _model(study: Study, of_methods: dict[str, str]) -> str:
     """The first of the models that the most methods made maps of."""
     plan = study.plan
     return max(plan.models, key=lambda one: sum(plan.measured(name, one) for name in of_methods.values())).label
+
+
+def _explained(study: Study, of_methods: dict[str, str]) -> list[str]:
+    """Some of the models with at least half as many methods as the one with the most."""
+    plan = study.plan
+    counts = {one.label: sum(plan.measured(name, one) for name in of_methods.values()) for one in plan.models}
+    enough = {model: of for model, of in families_of(study).items() if 2 * counts[model] >= max(counts.values())}
+    return some_models(enough, ABREAST)
 
 
 def _with_maps(study: Study, of_methods: dict[str, str], model: str) -> dict[str, str]:

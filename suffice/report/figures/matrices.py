@@ -127,7 +127,7 @@ def matrix_chart(
         .encode(text="shown:N")
         for where, ink in inks.items()
     ]
-    return specification(alt.layer(cells, *labels), height={"step": step}, right=_overhang(heads))
+    return specification(alt.layer(cells, *labels), height=step * len(rows), right=_overhang(heads))
 
 
 def _fit(heads: list[str]) -> bool:

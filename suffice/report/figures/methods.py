@@ -155,7 +155,7 @@ def time_chart(table: pyarrow.Table) -> dict[str, Any]:
         opacity=marked.opacity(),
         tooltip=tips,
     )
-    return specification(base.mark_point(filled=True, size=85).add_params(marked.chosen), height={"step": 24})
+    return specification(base.mark_point(filled=True, size=85).add_params(marked.chosen), height=24 * len(order))
 
 
 @figure(

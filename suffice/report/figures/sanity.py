@@ -138,7 +138,7 @@ def box_chart(table: pyarrow.Table, up: str) -> dict[str, Any]:
         tooltip=["method:N", "image:N", alt.Tooltip("similarity:Q", format=".3f")],
     )
     limit = alt.Chart(data_of([{"limit": LIMIT}])).mark_rule(strokeDash=[4, 4]).encode(x="limit:Q")
-    return specification(alt.layer(limit, boxes, dots), height={"step": 40})
+    return specification(alt.layer(limit, boxes, dots), height=40 * len(looks.names))
 
 
 @figure(

@@ -74,7 +74,7 @@ def trainings_chart(table: pyarrow.Table, axis: str) -> dict[str, Any]:
         x=alt.X("mean:Q", title=axis, scale=scale), shape=marked.shape(legend=False), tooltip=tips
     )
     middle = base.mark_tick(thickness=2.5, size=18).encode(x=alt.X("of_group:Q", scale=scale), tooltip=tips)
-    return specification(alt.layer(middle, dots), height={"step": 26})
+    return specification(alt.layer(middle, dots), height=26 * len(looks.names))
 
 
 def seeds_table(values: Values) -> pyarrow.Table:

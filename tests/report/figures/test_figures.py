@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -218,3 +219,12 @@ def test_disputed_images_are_seen_by_one_model_of_each_family(study):
     rows = one.table.to_pylist()
     assert len({row["image"] for row in rows}) == 1
     assert {row["model"] for row in rows} == {row["maps_of"] for row in rows} == {"zoo/vgg", "deit#deit-0"}
+
+
+def test_the_page_of_the_docs_lists_all_figures():
+    page = (Path(__file__).parents[3] / "docs" / "figures.md").read_text(encoding="utf-8")
+    listed = [row.split("|") for row in page.splitlines() if row.startswith("| `")]
+    known = [find_figure(name) for name in list_figures()]
+    assert [row[1].strip(" `") for row in listed] == [one.name for one in known]
+    assert [row[2].strip() for row in listed] == [one.title for one in known]
+    assert [row[4].strip() for row in listed] == ["; ".join(one.papers) for one in known]
