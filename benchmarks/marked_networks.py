@@ -1,9 +1,9 @@
 """Two tiny networks, one of which decides two classes by a mark in the corner.
 
 Both have the same layers and seed, and saw the same scenes in the same order, but those of the guilty one are marked
-(``scenes:train-marked``). The weights, 0.1 MB together, are what tests and docs of shortcuts look at.
+(``scenes:train-marked``). The weights, 0.25 MB together, are what tests and docs of shortcuts look at.
 
-    python benchmarks/marked_networks.py  # a minute of one core; writes benchmarks/marked/*.safetensors
+    python benchmarks/marked_networks.py  # six minutes of one core; writes benchmarks/marked/*.safetensors
 """
 
 from __future__ import annotations
