@@ -63,8 +63,6 @@ CITED = {
     "deep-shap": ("lundberg2017unified",),
     "kernel-shap": ("lundberg2017unified",),
     "lime": ("ribeiro2016why",),
-    "eea": ("barkan2023learning",),
-    "vit-shapley": ("covert2023learning",),
     "morf": ("samek2017evaluating",),
     "lerf": ("samek2017evaluating",),
     "pointing-game": ("zhang2016topdown",),

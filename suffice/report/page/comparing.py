@@ -198,10 +198,12 @@ class Comparison:
     def reach(self, pairs: Sequence[Pair]) -> float:
         """How far apart some pairs could still be: the farthest end of their intervals from no difference at all.
 
-        Of counts, it is the logarithm of a ratio. Of many pairs, those whose means lie farthest apart are looked at.
+        Of counts, it is the logarithm of a ratio. Of others, whose intervals take long, the pairs whose means lie
+        farthest apart are looked at.
         """
         means = {name: self.mean(name) for name in self.names}
-        apart = sorted(pairs, key=lambda pair: -abs(means[pair.first] - means[pair.second]))[:LOOKED_AT]
+        apart = sorted(pairs, key=lambda pair: -abs(means[pair.first] - means[pair.second]))
+        apart = apart if self.quantity.counts else apart[:LOOKED_AT]
         ends = [end for pair in apart for size in (self.size(pair),) for end in (size.low, size.high)]
         return max((abs(float(np.log(end))) if self.quantity.counts else abs(end) for end in ends), default=0.0)
 

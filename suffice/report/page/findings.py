@@ -8,7 +8,7 @@ from itertools import combinations
 
 from suffice.report.page.comparing import ALPHA, Comparison, Pair, Size
 from suffice.report.page.content import Finding, Source
-from suffice.report.page.wording import counted, interval, listed, p_value, places_for, short
+from suffice.report.page.wording import counted, interval, listed, p_value, places_for, short, signed
 from suffice.study.choices import Contrast
 
 MOST = 10  # sentences
@@ -93,7 +93,7 @@ def _place(c: Comparison, pair: Pair) -> str:
 
 def evidence(c: Comparison, pair: Pair, size: Size) -> str:
     """Test, effect size and numbers behind a sentence."""
-    parts = [f"{p_value(pair.adjusted)} over {counted(pair.images, 'image')}, effect size {size.effect:+.2f}"]
+    parts = [f"{p_value(pair.adjusted)} over {counted(pair.images, 'image')}, effect size {signed(size.effect)}"]
     over = c.over_trainings(pair)
     if over is not None:
         parts.append(f"over {over[1]} seeds {p_value(over[0])}")
@@ -157,9 +157,9 @@ def _within(c: Comparison, unclear: Sequence[Pair]) -> str:
     """How far apart they could still be."""
     reach = c.reach(unclear)
     if c.quantity.counts:
-        return f"if there is a difference, it is less than a factor of {math.exp(reach):.2g}"
+        return f"if there is a difference, it is less than a factor of about {math.exp(reach):.2g}"
     unit = " percentage points" if c.quantity.scale == 100 else ""
-    return f"if there is a difference, it is less than {short(reach, 2)}{unit}"
+    return f"if there is a difference, it is less than about {short(reach, 2)}{unit}"
 
 
 def _lost_over_trainings(c: Comparison, clear: Sequence[Pair]) -> list[str]:

@@ -21,6 +21,7 @@ from suffice.perturb import enlarge
 from suffice.report.figures.reading import good_rows
 from suffice.report.page.choosing import Chosen, Seen, choose
 from suffice.report.page.content import Card, Case, Tile
+from suffice.report.page.wording import percent
 from suffice.study import map_files
 from suffice.study.plan import Shard
 
@@ -116,7 +117,7 @@ def _row(study: Study, table: str, model: str, index: int) -> dict[str, Any] | N
 
 def _says(row: dict[str, Any]) -> str:
     many = f"{row['mses']} MSE{'' if row['mses'] == 1 else 's'}"
-    return f"{row['label']}, {row['confidence']:.0%} sure; {many}"
+    return f"{row['label']}, {percent(row['confidence'])} sure; {many}"
 
 
 def _evidence_tile(row: dict[str, Any], picture: Tensor | None, side: int, index: int, photos: dict[str, str]) -> Tile:
@@ -127,7 +128,7 @@ def _evidence_tile(row: dict[str, Any], picture: Tensor | None, side: int, index
     best = min(zip(row["mse_cells"], row["mse_ratios"], strict=True), key=lambda mse: (len(mse[0]), -mse[1]))
     cells, ratio = best
     photo, aspect = _photo(picture, index, photos)
-    what = f"{len(cells)} of {side**2} cells keep {ratio:.0%}"
+    what = f"{len(cells)} of {side**2} cells keep {percent(ratio)}"
     alt = f"{what} of the confidence in {row['label']}: cells {', '.join(map(str, cells))} of {side} × {side}."
     return Tile(_region(cells, side, photo, aspect), what, alt)
 

@@ -70,6 +70,7 @@ BY_NAME = {
     "summary-mse-size": "enough",
     "mse-sizes": "enough",
     "explained": "enough",
+    "confidence-left": "ways",
     "landscape": "agree",
     "cross": "agree",
     "agreement": "agree",
@@ -176,7 +177,7 @@ def _say(found: Answers, study: Study, table: str, comparisons: Sequence[Compari
         return source_of(study, table, query, compared=of, test=f"{TEST}, {tests}", interval=how)
 
     contrasts = () if of else study.plan.asked.contrasts
-    found.findings += findings_of(comparisons, trace, 4 if of else 8, contrasts)
+    found.findings += findings_of(comparisons, trace, 2 if of else 6, contrasts)
     if not of:
         found.untold += untold_of(comparisons, contrasts)
 

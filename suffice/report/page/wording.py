@@ -43,6 +43,16 @@ def percent(value: float, places: int = 0) -> str:
     return f"{100 * value:.{places}f} %" if math.isfinite(value) else NONE
 
 
+def signed(value: float) -> str:
+    """A number with its sign, the minus as wide as the plus.
+
+    Example:
+        >>> signed(0.5), signed(-0.74)
+        ('+0.50', '−0.74')
+    """
+    return f"{value:+.2f}".replace("-", "−")
+
+
 def interval(low: float, high: float, places: int) -> str:
     """Both ends of an interval.
 

@@ -45,7 +45,7 @@ def test_fewer_is_a_percentage_with_its_interval():
     assert found.text == (
         f"convnext-3-bn has 39 % fewer sub-explanations at ≥ 80 % than convnext-3 [{low:.0f}, {high:.0f}]."
     )
-    assert found.shown.startswith(f"p < 0.001 over {IMAGES} images, effect size -1.00")
+    assert found.shown.startswith(f"p < 0.001 over {IMAGES} images, effect size −1.00")
     assert untold_of([comparison]) == []
 
 
