@@ -48,10 +48,10 @@ def without_needless(desk: Desk, asked: Question, check: Check) -> dict[str, Any
         return _result(criterion, _reduced(criterion, region, check), asked)
 
 
-def find_all(desk: Desk, asked: Question, threshold: float = ENOUGH) -> Evidence:
-    """The evidence of an image, by :class:`suffice.evidence.EvidenceStream` with its usual settings."""
+def find_all(desk: Desk, asked: Question, *, below: bool = True) -> Evidence:
+    """The evidence of an image by the usual settings, with what lies ``below`` its explanations or without."""
     _check_grid(asked.grid)
-    settings = Settings(grid=asked.grid, baseline=asked.baseline, threshold=threshold)
+    settings = Settings(grid=asked.grid, baseline=asked.baseline, threshold=ENOUGH, expanded_mses=None if below else 0)
     picture = desk.pictures[asked.image]
     # As pixels, so that random baselines are those of the bench; under the name that people know.
     images = Images([replace(open_images(desk.see(asked.image).pixels[0].cpu())[0], name=picture.name)])

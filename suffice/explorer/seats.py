@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -100,17 +101,21 @@ class Desk:
 
     def views(self, image: str, baseline: str) -> dict[str, Any]:
         """What the model sees, and what shows where cells are hidden, as the bytes of PNG files."""
-        pixels = self.see(image).pixels
-        hidden = make_baseline(baseline, pixels, mean=self.net.mean)
+        pixels, hidden = self.see(image).pixels, self._hidden(image, baseline)
         return {"shown": to_png(pixels[0].cpu()), "hidden": to_png(hidden[0].cpu())}
 
     def label(self, target: int) -> str:
         """The name of a class, or its index as text."""
         return self.net.labels[target] if self.net.labels else str(target)
 
+    def _hidden(self, image: str, baseline: str) -> Tensor:
+        """What shows where all is hidden, [1, 3, H, W]."""
+        pixels = self.see(image).pixels
+        make = partial(make_baseline, baseline, pixels, mean=self.net.mean)
+        return self.kept.get_or(("hidden", image, baseline), make)
+
     def _winner(self, asked: Question, grid: Grid, region: Tensor) -> dict[str, Any]:
-        pixels = self.see(asked.image).pixels
-        hidden = make_baseline(asked.baseline, pixels, mean=self.net.mean)
+        pixels, hidden = self.see(asked.image).pixels, self._hidden(asked.image, asked.baseline)
         mask = RegionMasks(region, grid).rows(slice(1), self.net.size, pixels.device)
         scores = self.runner.scores(torch.where(mask[:, None], pixels, hidden))[0]
         target = int(scores.argmax())

@@ -28,7 +28,7 @@ def _next(fields: Fields, seat: Seat) -> Task:
     """The MSE after the one that is shown, in the order in which they were found; the first where none is shown."""
 
     def run(desk: Desk, asked: Question, check: Check) -> dict[str, Any]:
-        found = _evidence(desk, asked)
+        found = _explained(desk, asked)
         if not found.mses:
             return {"cells": None, "why": found.why}
         shown = [mse.cells for mse in found.mses]
@@ -63,6 +63,14 @@ def _method(fields: Fields, seat: Seat) -> str:
 def _evidence(desk: Desk, asked: Question) -> Evidence:
     key = ("evidence", asked.image, asked.grid, asked.baseline, asked.target)
     return desk.kept.get_or(key, lambda: search.find_all(desk, asked))
+
+
+def _explained(desk: Desk, asked: Question) -> Evidence:
+    """Evidence without what lies below, which takes as long again; with it where that is known already."""
+    key = (asked.image, asked.grid, asked.baseline, asked.target)
+    if ("evidence", *key) in desk.kept:
+        return _evidence(desk, asked)
+    return desk.kept.get_or(("mses", *key), lambda: search.find_all(desk, asked, below=False))
 
 
 def _found_map(desk: Desk, asked: Question, method: str) -> Attribution:
