@@ -143,8 +143,8 @@ def interval_words(table: pyarrow.Table, most: int = 20) -> str:
     """Means and intervals as words.
 
     Example:
-        >>> interval_words(interval_table({"a": [1.0, 2.0, 3.0]}, {"a": "x"}))
-        'a 2 [1, 2.67]'
+        >>> interval_words(interval_table({"a": [2.0, 2.0, 2.0]}, {"a": "x"}))
+        'a 2 [2, 2]'
     """
     return sentence(
         (f"{row['model']} {row['mean']:.3g} [{row['low']:.3g}, {row['high']:.3g}]" for row in table.to_pylist()), most

@@ -203,9 +203,9 @@ def classes(
     """The target against the runner-up, or any other classes, by one method or several; a drawing for each image."""
     made = []
     wanted = [part.strip() for part in targets.split(",")]
-    named = [part.strip() for part in method.split(",")]
+    methods = [part.strip() for part in method.split(",")]
     for net in nets:
-        found = explain_images(net, images, named, wanted, on_error="skip")
+        found = explain_images(net, images, methods, wanted, on_error="skip")
         for number, picture in enumerate(found.images):
             rows = [row for row in found.rows() if row["index"] == number]
             said = dict.fromkeys(f"{row['label']} {row['confidence']:.1%}" for row in rows)
@@ -216,7 +216,7 @@ def classes(
                     reading="One row a class. A method whose rows are the same explains the image, not the class.",
                     alt=f"Maps of {short_name(picture.name)} by {', '.join(found.methods)} for {sentence(said)}.",
                     svg=found.figure(number, top),
-                    source=f"suffice.report.explain_images({net.name!r}, …, {named}, {wanted})",
+                    source=f"suffice.report.explain_images({net.name!r}, …, {methods}, {wanted})",
                 )
             )
     return made
