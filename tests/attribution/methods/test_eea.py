@@ -1,0 +1,96 @@
+"""EEA beside a literal twin: one image, one explainer, one step after the other; and the shipped explainers."""
+
+import copy
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+import suffice
+from suffice.attribution.learned import load_explainer, read_explainer_facts, ready_explainer
+from suffice.attribution.learned.images import short_id
+from suffice.attribution.learned.ready import READY
+from suffice.errors import OptionError
+from tests.attribution.trained import scenes, trained
+
+STEPS, LR = 4, 0.002
+
+
+def twin(net, loaded, image, target):
+    """Masks and losses before, between and after the steps, [STEPS + 1, h, w], as the paper has it for one image."""
+    explainer = copy.deepcopy(loaded.explainer)
+    for parameter in explainer.head.parameters():
+        parameter.requires_grad_()
+    optimizer = torch.optim.Adam(explainer.head.parameters(), lr=LR)
+    masks, losses = [], []
+    for _ in range(STEPS + 1):
+        mask = explainer(image[None])
+        shown = image[None] * F.interpolate(mask[:, None], image.shape[-2:], mode="bilinear", align_corners=False)
+        loss = F.cross_entropy(net.logits(net.normalize(shown)), torch.tensor([target]))
+        loss = loss + loaded.recipe.mask_weight * F.binary_cross_entropy(mask, torch.zeros_like(mask))
+        masks.append(mask[0].detach())
+        losses.append(float(loss.detach()))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    net.module.zero_grad()
+    return torch.stack(masks), losses
+
+
+@pytest.fixture(scope="module", params=["resnet", "deit"])
+def case(request):
+    """A network, its explainer, three scenes with a class each, and what the twin makes of them."""
+    net = trained(request.param)
+    loaded = load_explainer(ready_explainer(net), net)
+    pixels, targets = scenes()[0][:3], scenes()[1][:3]
+    return net, pixels, targets, [twin(net, loaded, image, t) for image, t in zip(pixels, targets, strict=True)]
+
+
+def test_all_images_at_once_are_as_one_by_one(case):
+    net, pixels, targets, twins = case
+    last = suffice.attribute(net, pixels, "eea", targets, steps=STEPS, lr=LR, choose="last").maps
+    best = suffice.attribute(net, pixels, "eea", targets, steps=STEPS, lr=LR).maps
+    for image, (masks, losses) in enumerate(twins):
+        assert torch.allclose(last[image], masks[-1], atol=2e-3)
+        assert torch.allclose(best[image], masks[losses.index(min(losses))], atol=2e-3)
+
+
+def test_pretrained_is_where_fine_tuning_begins(case):
+    net, pixels, targets, twins = case
+    first = suffice.attribute(net, pixels, "eea", targets, mode="pretrained").maps
+    none = suffice.attribute(net, pixels, "eea", targets, steps=0).maps
+    for image, (masks, _) in enumerate(twins):
+        assert torch.allclose(first[image], masks[0], atol=1e-5)
+        assert torch.allclose(none[image], masks[0], atol=1e-5)
+
+
+def test_chosen_by_pos_none_of_the_others_is_better(case):
+    net, pixels, targets, twins = case
+    how = {"metric": "pos", "protocol": "eea", "targets": targets, "target_class": None}
+    chosen = suffice.attribute(net, pixels, "eea", targets, steps=STEPS, lr=LR, choose="pos")
+    found = suffice.measure(net, pixels, chosen.maps, **how).values
+    for step in range(STEPS + 1):
+        masks = torch.stack([masks[step] for masks, _ in twins])
+        assert (found <= suffice.measure(net, pixels, masks, **how).values + 1e-3).all()
+
+
+def test_without_an_explainer_the_command_is_named():
+    with pytest.raises(OptionError, match="suffice train explainer --model zoo/vgg") as error:
+        suffice.attribute(trained("vgg"), "scenes:test[:1]", "eea")
+    assert "explainer=PATH" in str(error.value)
+    assert "eea" not in suffice.list_methods(net=trained("vgg"))
+
+
+def test_shipped_explainers_are_small_and_saw_no_test_scene():
+    files = sorted(READY.glob("*.safetensors"))
+    assert {"zoo-deit", "zoo-resnet"} <= {file.stem for file in files}
+    assert sum(file.stat().st_size for file in files) <= 4_000_000
+    tests = {short_id(i) for i in suffice.open_images("scenes:test[:40]").ids}
+    for file in files:
+        facts = read_explainer_facts(file)
+        net = trained(facts["explained"]["name"].removeprefix("zoo/"))
+        assert ready_explainer(net) == file
+        loaded = load_explainer(file, net)
+        assert len(loaded.seen) == facts["images"]["trained on"] > 500
+        assert not loaded.seen & tests
+        assert facts["images"]["name"].startswith("scenes:train")
