@@ -99,6 +99,8 @@ def _drawn(
         return one.drawings(Path(of[0]), **chosen)
     if model is not None:
         chosen["models" if "models" in one.options else "model"] = model
+    if device is not None and one.asks:
+        chosen["device"] = device
     return one.drawings(Study.open(of[0]), **chosen)
 
 
