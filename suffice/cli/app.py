@@ -66,6 +66,7 @@ app.command("compare", epilog=compare.EXAMPLES)(compare.compare)
 app.command("shortcuts", epilog=shortcuts.EXAMPLES)(shortcuts.shortcuts)
 app.command("figure", epilog=figure.EXAMPLES)(figure.figure)
 app.command("report", epilog=report.EXAMPLES)(report.report)
+app.command("serve", epilog=serve.EXAMPLES)(serve.serve)
 app.add_typer(train_explainer.train_app, name="train")
 app.add_typer(bench.app, name="bench")
 
