@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from suffice.attribution.learned.explainer import Explainer
 from suffice.attribution.learned.objective import Objective
-from suffice.perturb import Batch, RankMasks, enlarge
+from suffice.perturb import Batch, Probe, RankMasks, enlarge
 from suffice.perturb.batch import require_gradient
 
 Choose = Literal["loss", "last", "pos"]
@@ -70,6 +70,7 @@ def fine_tune(
         features = explainer.trunk(batch.pixels)
     heads = HeadOfEach(explainer.head, len(batch))
     optimizer = torch.optim.Adam(heads.parameters, lr=lr)
+    probe = batch.probe("black", remember=0) if choose == "pos" else None
     best: Tensor | None = None
     kept = features.new_zeros(len(batch), *explainer.grid)
     for step in range(steps + 1):
@@ -79,7 +80,7 @@ def fine_tune(
             if step < steps:
                 require_gradient(losses, batch.net)
                 slopes = torch.autograd.grad(losses.sum(), heads.parameters)
-        found = pos_scores(batch, masks.detach()) if choose == "pos" else losses.detach()
+        found = losses.detach() if probe is None else pos_scores(probe, masks.detach())
         better = torch.ones_like(found, dtype=torch.bool) if best is None or choose == "last" else found < best
         best = found if best is None else torch.where(better, found, best)
         kept = torch.where(better[:, None, None], masks.detach(), kept)
@@ -90,15 +91,16 @@ def fine_tune(
     return kept
 
 
-def pos_scores(batch: Batch, masks: Tensor) -> Tensor:
-    """The POS score of masks [B, h, w]: how long the class wins while the most important pixels turn black, [B].
+def pos_scores(probe: Probe, masks: Tensor) -> Tensor:
+    """The POS score of masks [B, h, w] of a probe's images: how long the class wins while important pixels turn black, [B].
 
-    It is the area under that curve from none to 90 % of the pixels, as ``pos`` of the protocol ``eea`` has it.
+    The most important go first. It is the area under that curve from none to 90 % of the pixels, as ``pos`` of the protocol ``eea`` has it.
     """
-    ranks = enlarge(masks, batch.net.size).flatten(1).argsort(dim=1, descending=True, stable=True).argsort(dim=1)
+    size = probe.net.size
+    ranks = enlarge(masks, size).flatten(1).argsort(dim=1, descending=True, stable=True).argsort(dim=1)
     count = ranks.shape[1]
     removed = torch.tensor([round(count * k / (POS_STEPS + 1)) for k in range(POS_STEPS + 1)], device=ranks.device)
-    which = torch.arange(len(batch), device=ranks.device).repeat_interleave(len(removed))
-    asked = RankMasks(ranks.view(-1, *batch.net.size), which, removed.repeat(len(batch)), show="rest")
-    wins = batch.probe("black", remember=0).respond(which, asked).correct.float().view(len(batch), -1)
+    which = torch.arange(len(masks), device=ranks.device).repeat_interleave(len(removed))
+    asked = RankMasks(ranks.view(-1, *size), which, removed.repeat(len(masks)), show="rest")
+    wins = probe.respond(which, asked).correct.float().view(len(masks), -1)
     return torch.trapezoid(wins, dx=1 / (POS_STEPS + 1), dim=1).to(masks.device)

@@ -49,7 +49,8 @@ def _questions(net: Classifier, options: Mapping[str, Any]) -> float:
     """The explained model's own forwards; the explainer's are not counted."""
     if options["mode"] == "pretrained":
         return 0
-    return (options["steps"] + 1) * (11 if options["choose"] == "pos" else 1)
+    masks = options["steps"] + 1
+    return 11 * masks + 1 if options["choose"] == "pos" else masks  # ten images for the curve of each, and the whole
 
 
 @method(
