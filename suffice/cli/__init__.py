@@ -1,7 +1,7 @@
 """The commands: parse, call, print; no logic of their own.
 
 ``suffice demo`` · ``models`` · ``predict`` · ``methods`` · ``explain`` · ``score`` · ``sanity`` · ``evidence`` ·
-``train`` · ``bench``; each takes ``--help``.
+``serve`` · ``train`` · ``bench``; each takes ``--help``.
 """
 
 

@@ -72,8 +72,11 @@ class Desk:
 
         return self._probes.get_or((asked.image, asked.baseline, asked.grid, target), make)
 
-    def answer(self, asked: Question) -> dict[str, Any]:
-        """What the model says of a region; ``says`` is the class that wins where the target does not."""
+    def answer(self, asked: Question, *, winner: bool = True) -> dict[str, Any]:
+        """What the model says of a region; ``says`` is the class that wins where the target does not.
+
+        Which one that is takes another forward; without ``winner`` it is None.
+        """
         probe = self.probe(asked)
         region = probe.grid.from_cells([asked.cells])
         response = probe.respond(0, region)
@@ -88,7 +91,7 @@ class Desk:
             "target": target,
             "label": self.label(target),
             "wins": wins,
-            "says": None if wins else self._winner(asked, probe.grid, region),
+            "says": None if wins or not winner else self._winner(asked, probe.grid, region),
         }
 
     def top(self, image: str, count: int = 5) -> list[dict[str, Any]]:

@@ -51,6 +51,8 @@ def test_what_wins_instead_is_said(client):
     assert not says["wins"]
     assert says["says"]["target"] == 0
     assert not says["enough"]
+    asking = {"image": "3", "grid": 7, "cells": "", "baseline": "black", "target": "1", "models": ["oracle"]}
+    assert asked(client, "ask", **asking, winner=False)["oracle"] == {**says, "says": None}
 
 
 def test_the_smallest_set_from_here_is_minimal(client, oracle):

@@ -13,7 +13,7 @@ export class Bench {
     this.board = new Board({
       begin: () => state.keep(),
       change: (cells) => state.set({ cells }),
-      end: () => this.describe(),
+      end: () => this.ask(),
       point: () => this.describe(true),
     });
     this.models = new Models(hello, (model) => state.set({ model }));
@@ -115,8 +115,9 @@ export class Bench {
       const turn = ++this.turn;
       const began = performance.now();
       const image = this.state.get("image");
+      const winner = !this.board.stroke; // while a stroke is drawn, ratios matter; which class wins comes at its end
       try {
-        const all = await this.channel.ask("ask", this.question, ({ model, ...answer }) => {
+        const all = await this.channel.ask("ask", { ...this.question, winner }, ({ model, ...answer }) => {
           if (this.state.get("image") !== image || (this.newest.get(model) || 0) > turn) return;
           this.newest.set(model, turn);
           this.models.answer(model, answer);
@@ -124,7 +125,7 @@ export class Bench {
         });
         if (all && turn === this.turn) {
           this.latency.textContent = `${Math.round(performance.now() - began)} ms`;
-          this.app.root.dataset.answered = packCells(this.state.get("cells"));
+          if (winner) this.app.root.dataset.answered = packCells(this.state.get("cells"));
           this.describe();
         }
       } catch (error) {

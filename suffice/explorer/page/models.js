@@ -89,7 +89,7 @@ export class Models {
     row.bar.style.backgroundColor = rampColor(this.hello.ramp, answer.ratio, isDark(this.element));
     row.number.textContent = percent(answer.ratio);
     row.more.textContent = `${percent(answer.confidence)} of ${percent(answer.whole)}`;
-    row.label.replaceChildren(answer.label, ...(answer.says ? [h("em", {}, ` → ${answer.says.label} ${percent(answer.says.confidence)}`)] : []));
+    row.label.replaceChildren(answer.label, ...(answer.wins ? [] : [h("em", {}, answer.says ? ` → ${answer.says.label} ${percent(answer.says.confidence)}` : " → …")]));
     const instead = answer.says ? `, says ${answer.says.label} instead` : "";
     row.element.setAttribute("aria-label",
       `${name}: ${percent(answer.ratio)} of its confidence in ${answer.label}, ${answer.enough ? "enough" : "not enough"}${instead}`);
