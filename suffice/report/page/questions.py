@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from suffice.report.figures.drawing import Drawing
 from suffice.report.figures.reading import families_of, good_rows
 from suffice.report.figures.registry import find_figure, list_figures
+from suffice.report.page.compared import activation_table, cross_test_tables
 from suffice.report.page.comparing import Comparison, Pair
 from suffice.report.page.content import Finding, Section, Source, Table
 from suffice.report.page.findings import findings_of, untold_of
@@ -54,7 +55,10 @@ QUESTIONS = {
         "Are explanations sane?",
         "A map that stays the same when the weights are random says nothing about the model.",
     ),
-    "channels": ("Do a few channels decide?", ""),
+    "channels": (
+        "Do a few channels decide?",
+        "The strongest activation of every channel: a model that leans on a few of them has one tall side.",
+    ),
     "further": ("Further figures", ""),
 }
 BY_KIND = {
@@ -133,6 +137,11 @@ def answer(study: Study, kinds: dict[str, list[str]]) -> Answers:
     if kinds.get("predictions") and len(study.plan.models) > 1:
         searched = next(iter(kinds.get("evidence", [])), None)
         found.add("agree", agreement_table(study, kinds["predictions"][0], searched))
+    for table in kinds.get("cross-test", []):
+        found.add("agree", *cross_test_tables(study, table))
+    for table in kinds.get("activations", []):
+        dominance = activation_table(study, table)
+        found.add("channels", *([] if dominance is None else [dominance]))
     for table in kinds.get("sanity", []):
         found.add("sane", sanity_table(study, table))
     found.untold += _about_trainings(study)
