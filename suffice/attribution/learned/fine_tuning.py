@@ -92,9 +92,10 @@ def fine_tune(
 
 
 def pos_scores(probe: Probe, masks: Tensor) -> Tensor:
-    """The POS score of masks [B, h, w] of a probe's images: how long the class wins while important pixels turn black, [B].
+    """The POS score of masks [B, h, w] of a probe's images: how long the class wins while pixels turn black, [B].
 
-    The most important go first. It is the area under that curve from none to 90 % of the pixels, as ``pos`` of the protocol ``eea`` has it.
+    The most important go first. It is the area under that curve from none to 90 % of the pixels, as ``pos`` of the
+    protocol ``eea`` has it.
     """
     size = probe.net.size
     ranks = enlarge(masks, size).flatten(1).argsort(dim=1, descending=True, stable=True).argsort(dim=1)
