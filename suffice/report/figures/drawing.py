@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from copy import deepcopy
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
 
 WIDTH = 700  # of a chart in a file; on a page it is as wide as there is room
 VEGALITE = "application/vnd.vegalite.v5+json"
+SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +89,8 @@ class Drawing:
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         bundle: dict[str, Any] = {"text/plain": repr(self), "text/html": self.to_html()}
         if self.spec is not None:
-            bundle[VEGALITE] = json.loads(json.dumps(self.themed(width=WIDTH)))
+            # What notebooks have is version 5, and all that charts here use was in it already.
+            bundle[VEGALITE] = {**self.themed(width=WIDTH), "$schema": SCHEMA}
         return bundle
 
     def __repr__(self) -> str:

@@ -29,10 +29,10 @@ def study(tmp_path_factory):
         ],
         {
             "said": {"kind": "predictions"},
-            "evidence": {"kind": "evidence", "grid": 3, "max_mses": 3, "max_size": 3, "regions": True},
+            "evidence": {"kind": "evidence", "grid": 2, "max_mses": 3, "regions": True},
             "maps": {"kind": "attribution", "methods": ["grad-cam", "gradient"]},
             "scores": {"kind": "metrics", "maps": "maps", "metrics": ["insertion", "deletion"], "steps": 4},
-            "crossed": {"kind": "cross-test", "maps": "maps/grad-cam", "metrics": ["insertion"], "steps": 4},
+            "crossed": {"kind": "cross-test", "maps": "maps/grad-cam", "metrics": ["insertion"], "steps": 3},
             "channels": {"kind": "activations"},
             "random": {"kind": "sanity", "method": "grad-cam", "models": ["zoo/vgg"]},
         },
