@@ -16,6 +16,7 @@ export class Board {
     this.pictures = null;
     this.overlay = null;
     this.cursor = null;
+    this.keyed = false;
     this.hover = null;
     this.stroke = null;
     this.canvas = h("canvas", {
@@ -74,6 +75,7 @@ export class Board {
     this.canvas.setPointerCapture(event.pointerId);
     const cell = this.cellAt(event);
     this.cursor = cell;
+    this.keyed = false;
     this.hooks.begin();
     this.stroke = { value: this.cells[cell] ? 0 : 1, last: cell };
     this.paint(cell, cell);
@@ -121,6 +123,7 @@ export class Board {
   key(event) {
     const { grid } = this;
     if (event.ctrlKey || event.metaKey || event.altKey) return;
+    this.keyed = true; // from now on, the cell that keys act on is marked
     if (event.key === " " || event.key === "Enter") {
       event.preventDefault();
       if (this.cursor === null) this.cursor = Math.floor((grid * grid) / 2);
@@ -203,7 +206,7 @@ export class Board {
     this.outline(pen, x, y, color("--edge"), density);
     const focused = document.activeElement === canvas || canvas.getRootNode().activeElement === canvas;
     if (this.hover !== null && !this.stroke) this.mark(pen, this.hover, x, y, color("--edge"), 1.5 * density);
-    if (focused && this.cursor !== null) this.mark(pen, this.cursor, x, y, color("--mark"), 2.5 * density);
+    if (focused && this.keyed && this.cursor !== null) this.mark(pen, this.cursor, x, y, color("--mark"), 2.5 * density);
   }
 
   // A line between what is shown and what is hidden.
