@@ -33,6 +33,8 @@ def ready_explainer(net: Classifier, *, any_weights: bool = False) -> Path | Non
 
     Example:
         >>> import suffice
+        >>> ready_explainer(suffice.load("zoo/deit", device="cpu")).name
+        'zoo-deit.safetensors'
         >>> ready_explainer(suffice.load("zoo/deit", pretrained=False, device="cpu")) is None
         True
     """
