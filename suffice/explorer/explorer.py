@@ -76,7 +76,7 @@ class Explorer:
             if kind == "ask":
                 self._ask(channel, number, data)
             elif kind == "cancel":
-                self._cancel(channel, number, message["data"].get("id"))
+                self._cancel(channel, number, message.get("data", {}).get("id"))
             elif kind in TASKS:
                 self._start(channel, number, kind, data)
             elif kind in PLAIN:

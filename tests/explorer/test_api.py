@@ -187,6 +187,15 @@ def test_long_work_is_called_off_and_the_page_answers_meanwhile(client):
         assert ended["long"] == {"id": "long", "cancelled": True}
 
 
+def test_calling_off_what_nobody_asked_for_is_nothing(client):
+    with client.websocket_connect("/api/live") as socket:
+        for number, data in enumerate(({}, {"id": [1]}, {"id": "other"})):
+            socket.send_json({"id": number, "kind": "cancel", "data": data})
+            assert socket.receive_json() == {"id": number, "data": {"cancelled": False}}
+        socket.send_json({"id": "bare", "kind": "cancel"})
+        assert socket.receive_json() == {"id": "bare", "data": {"cancelled": False}}
+
+
 def test_no_more_than_a_few_searches_wait(client):
     here = {"image": "1", "model": "zoo/deit", "grid": 14}
     with client.websocket_connect("/api/live") as socket:
