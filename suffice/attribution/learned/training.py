@@ -230,7 +230,7 @@ def train_explainer(
         >>> net = suffice.load("zoo/resnet", device="cpu")
         >>> trained = train_explainer(net, "scenes:train[:40]", ExplainerRecipe(steps=2, batch=4))
         >>> trained.explainer.grid, len(trained.ids), trained.history[-1].step
-        ((7, 7), 39, 2)
+        ((7, 7), 33, 2)
     """
     net, recipe = as_classifier(net), recipe or ExplainerRecipe()
     check_options({"checkpoint_every": checkpoint_every, "precision": precision}, train_explainer)
