@@ -107,9 +107,7 @@ def cross_test(
     for column, (net, runner) in enumerate(zip(given, runners, strict=True)):
         for row, attribution in enumerate(made):
             asked = chosen(row, column)
-            found = tested_on(
-                net, opened, attribution.maps, asked, names, protocol, seed=seed, runner=runner, **choices
-            )
+            found = shown_to(net, opened, attribution.maps, asked, names, protocol, seed=seed, runner=runner, **choices)
             classes[row, column] = found.targets
             for name, values in found.values.items():
                 raw[name][row, column] = values
@@ -123,7 +121,7 @@ def cross_test(
 
 
 @dataclass(frozen=True, eq=False)
-class Tested:
+class Answers:
     """What a model says of images that it sees through given maps.
 
     Attributes:
@@ -141,7 +139,7 @@ class Tested:
     about: Mapping[str, Any]
 
 
-def tested_on(
+def shown_to(
     net: Classifier,
     images: Images,
     maps: torch.Tensor,
@@ -152,7 +150,7 @@ def tested_on(
     seed: int,
     runner: Runner,
     **choices: Any,
-) -> Tested:
+) -> Answers:
     """Show a model what maps [N, h, w] of any model find important.
 
     Maps alone are given: what they explain need not be what is asked about.
@@ -179,7 +177,7 @@ def tested_on(
         raise OptionError(f"There is no {missing[0]!r}: the parts under this protocol are {', '.join(parts)}.")
     curves = {name: curves for name in metrics if (curves := parts[name].curves) is not None}
     assert found.targets is not None, "metrics with curves ask the model"
-    return Tested(
+    return Answers(
         {name: _numbers(parts[name].values) for name in metrics},
         _numbers(curves[metrics[0]].whole),
         {name: _numbers(one.hidden) for name, one in curves.items()},

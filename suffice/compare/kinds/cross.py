@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from suffice.attribution import Attribution
-from suffice.compare.cross import ClassOf, Tested, check_curves, tested_on
+from suffice.compare.cross import Answers, ClassOf, check_curves, shown_to
 from suffice.errors import UnreadableImage
 from suffice.study.kinds.classes import targets_of_images
 from suffice.study.kinds.metrics import ScoresOfMaps
@@ -59,7 +59,7 @@ class CrossTesting(ScoresOfMaps):
             if not index:
                 continue
             asked = _asked(self.target_class, maps, wanted, index)
-            found = tested_on(
+            found = shown_to(
                 work.net, work.images[index], maps.maps, asked, self.metrics, self.protocol,
                 seed=work.seed, runner=work.runner, **self.options,
             )  # fmt: skip
@@ -96,7 +96,7 @@ def _asked(rule: ClassOf, maps: Attribution, wanted: Targets, index: list[int]) 
     return None if not isinstance(wanted, list) else torch.tensor(wanted)[index]
 
 
-def _columns(found: Tested, hidden: Mapping[str, str]) -> dict[str, Any]:
+def _columns(found: Answers, hidden: Mapping[str, str]) -> dict[str, Any]:
     """Columns of the table, each [N]."""
     ends = {column: found.hidden[name] for column, name in hidden.items()}
     return {"target": found.targets, **found.values, "whole": found.whole, **ends}
