@@ -218,4 +218,4 @@ def _corrected(found: Sequence[tuple[str, str, float, int]]) -> list[Pair]:
 
 def _draws(images: int) -> int:
     """Draws of the bootstrap: fewer with many images, whose means are close to normal anyway."""
-    return 4999 if images < 1000 else 999
+    return 1999 if images < 1000 else 999
