@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Sequence
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +25,8 @@ from suffice.study import map_files
 from suffice.study.plan import Shard
 
 if TYPE_CHECKING:
+    import pyarrow
+
     from suffice.study import Study
 
 SIDE = 144  # longest side of a picture in the gallery
@@ -66,14 +67,25 @@ def _seen(study: Study, said: str | None, searched: str | None, models: Sequence
     cells = 1 if searched is None else _grid(study, searched) ** 2
     covered = np.zeros((*shape, cells), dtype=bool)
     if searched is not None:
-        found = good_rows(study, searched, ["index", "mses", "sizes", "stopped", "mse_cells"])
-        columns = [found[name].to_pylist() for name in ("model", "index", "mses", "sizes", "stopped", "mse_cells")]
-        for model, index, count, sizes, stopped, own in zip(*columns, strict=True):
-            row = place[model]
-            mses[row, index], nothing[row, index] = count, stopped == "nothing needed"
-            largest[row, index] = max(sizes, default=np.nan)
-            covered[row, index, list(chain.from_iterable(own))] = True
+        found = good_rows(study, searched, ["index", "mses", "stopped", "mse_cells"])
+        row = np.array([place[model] for model in found["model"].to_pylist()], dtype=int)
+        index = found["index"].to_numpy()
+        mses[row, index] = found["mses"].to_numpy()
+        nothing[row, index] = np.array(found["stopped"].to_pylist()) == "nothing needed"
+        sets = found["mse_cells"].combine_chunks()
+        each = sets.flatten()
+        of_set = np.repeat(np.arange(len(sets)), _lengths(sets))  # the row of each MSE, and of each of its cells
+        of_cell = np.repeat(of_set, _lengths(each))
+        sizes = np.full(len(sets), -1)
+        np.maximum.at(sizes, of_set, _lengths(each))
+        largest[row, index] = np.where(sizes < 0, np.nan, sizes)
+        covered[row[of_cell], index[of_cell], each.flatten().to_numpy()] = True
     return Seen(answers, mses, largest, nothing, covered)
+
+
+def _lengths(lists: pyarrow.Array) -> np.ndarray:
+    """How many values each list of a column has."""
+    return np.diff(lists.offsets.to_numpy())
 
 
 def _case(study: Study, chosen: Chosen, searched: str | None, makers: Sequence[str], models: Sequence[str]) -> Case:

@@ -29,7 +29,7 @@ DECIDES = (
     "depth_counts",
 )
 LETTERS = "Models that share a letter do not differ significantly."
-DRAWS = 999
+DRAWS, MANY = 999, 1000  # of the bootstrap; half as many from so many images on
 
 
 def model_cell(study: Study, label: str) -> Cell:
@@ -106,7 +106,7 @@ class Deciding:
         self.decides: dict[str, Decides | None] = {}
         for model, own in self.rows.items():
             try:
-                self.decides[model] = how_it_decides(own, draws=DRAWS)
+                self.decides[model] = how_it_decides(own, draws=DRAWS if own.num_rows < MANY else DRAWS // 2)
             except OptionError:  # no two images with evidence
                 self.decides[model] = None
 
