@@ -24,13 +24,18 @@ SIMILARITIES = ("absolute_spearman", "spearman", "ssim")
 
 
 def method_table(study: Study, scores: MethodScores, comparisons: dict[str, Comparison]) -> Table:
-    """Methods × metrics, means over models and images."""
+    """Methods × metrics, means over models and images; where methods fit other models, how many, and no best one."""
     rows, keys = [], []
+    models = scores.models_of_methods()
+    alike = len(set(models.values())) == 1
     best = {
-        metric: c.order[0] for metric, c in comparisons.items() if c.order and c.quantity.higher_is_better is not None
+        metric: c.order[0]
+        for metric, c in comparisons.items()
+        if alike and c.order and c.quantity.higher_is_better is not None
     }
     for method in scores.methods:
-        cells = [Cell(method)]
+        count = len(models[method])
+        cells = [Cell(method)] if alike else [Cell(method), Cell(str(count), float(count))]
         for metric in scores.metrics:
             values = scores.values[metric][scores.methods.index(method)]
             mean = float(np.nanmean(values)) if np.isfinite(values).any() else float("nan")
@@ -39,6 +44,9 @@ def method_table(study: Study, scores: MethodScores, comparisons: dict[str, Comp
         rows.append(cells)
         keys.append({"method": method})
     columns = [Column("Method")]
+    if not alike:
+        query = select(study, scores.table, "count(DISTINCT model)", where="method = '{method}'")
+        columns.append(Column("Models", "number", query=query))
     for metric in scores.metrics:
         query = select(study, scores.table, f'avg("{metric}")', where="method = '{method}'")
         columns.append(Column(arrow(metric), "number", query=query))
@@ -52,7 +60,8 @@ def method_table(study: Study, scores: MethodScores, comparisons: dict[str, Comp
         rows,
         keys,
         f"Means over {counted(len(scores.models), 'model')} and their images, protocol {scores.protocol!r}. Arrows "
-        "point to better; the best of each column is bold. "
+        f"point to better{'; the best of each column is bold' if alike else ''}. "
+        + ("" if alike else "Means over other models cannot be compared; letters can, and are about those in common. ")
         + ("Methods that share a letter do not differ significantly, image by image." if whole else ""),
         source_of(study, scores.table, query, letters=f"{TEST}; an image’s value is the mean over models"),
     )

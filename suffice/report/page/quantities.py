@@ -126,6 +126,14 @@ class MethodScores:
         """Methods that look at nothing, such as random maps."""
         return [name for name in self.methods if _is_control(name)]
 
+    def models_of_methods(self) -> dict[str, tuple[str, ...]]:
+        """The models that each method was run on."""
+        found = {}
+        for number, method in enumerate(self.methods):
+            own = [np.isfinite(values[number]).max(axis=1) for values in self.values.values()]  # [models] each
+            found[method] = tuple(model for model, some in zip(self.models, np.max(own, axis=0), strict=True) if some)
+        return found
+
     def comparison(self, metric: str) -> Comparison:
         """Every two methods by a metric: values of an image are means over the models that both methods fit."""
         values = self.values[metric]

@@ -1,0 +1,31 @@
+"""Tables of methods: means over the same models are ranked, those over others are not."""
+
+from suffice.report.page.methods import method_table
+from suffice.report.page.quantities import MethodScores
+from suffice.study import Study
+
+
+def scores_of(folder, methods):
+    study = Study(
+        "methods", "scenes:test[:6]", ["zoo/resnet", "zoo/levit"],
+        {
+            "maps": {"kind": "attribution", "methods": methods},
+            "scores": {"kind": "metrics", "maps": "maps", "metrics": ["sparseness", "pointing-game"]},
+        },
+    ).run(folder, device="cpu")  # fmt: skip
+    scores = MethodScores(study, "scores")
+    return method_table(study, scores, {metric: scores.comparison(metric) for metric in scores.metrics})
+
+
+def test_methods_on_the_same_models_have_a_best_one(tmp_path):
+    table = scores_of(tmp_path / "run", ["gradient", "center"])
+    assert [column.title for column in table.columns] == ["Method", "sparseness", "pointing-game ↑"]
+    assert [row[2].best for row in table.rows].count(True) == 1
+    assert "the best of each column is bold" in table.reading
+
+
+def test_means_over_other_models_are_not_ranked(tmp_path):
+    table = scores_of(tmp_path / "run", ["gradient", {"name": "center", "models": ["zoo/resnet"]}])
+    assert [(row[0].text, row[1].text) for row in table.rows] == [("gradient", "2"), ("center", "1")]
+    assert not any(cell.best for row in table.rows for cell in row)
+    assert "cannot be compared" in table.reading
