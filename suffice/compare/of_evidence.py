@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from suffice.compare.indices import Index, explained_by, how_it_decides
-from suffice.compare.pairwise import Difference, Numbers, compare_pairs
+from suffice.compare.pairwise import Difference, Numbers, compare_pairs, holm
 from suffice.compare.ranking import rank_models
 from suffice.compare.sections import Section
 from suffice.compare.tables import by_model, numbers_of
 from suffice.compare.trainings import compare_trainings
 from suffice.errors import OptionError
+from suffice.study.choices import Contrast
 
 if TYPE_CHECKING:
     import pyarrow
@@ -50,12 +51,13 @@ QUANTITIES = (
 )
 
 
-def of_evidence(table: pyarrow.Table, name: str) -> list[Section]:
+def of_evidence(table: pyarrow.Table, name: str, contrasts: Sequence[Contrast] = ()) -> list[Section]:
     """The tables of a search for evidence with several models, or with one.
 
     Args:
         table: Of a study, rows with errors left out.
         name: Of the measurement.
+        contrasts: The comparisons that the study was made for.
     """
     made = [_summary(table, name), _decides(table, name), _distribution(table, name)]
     numbers = {one: numbers_of(table, one.column) for one in QUANTITIES}
@@ -63,6 +65,8 @@ def of_evidence(table: pyarrow.Table, name: str) -> list[Section]:
     if found:
         made.insert(1, _ranking(numbers, found, name))
         made.insert(2, _differences(found, name, len(numbers[QUANTITIES[0]]) > FEW))
+        asked = _asked(numbers, contrasts, name)
+        made[1:1] = [asked] if asked else []
     trainings = _trainings(table, name)
     return [*made, trainings] if trainings else made
 
@@ -127,6 +131,28 @@ def _differences(found: Mapping[Quantity, list[Difference]], name: str, long: bo
         "bootstrap. The effect is the rank-biserial correlation, from -1 to 1."
     )
     return Section(f"{name}-differences", f"{name}: every two models", columns, rows, (note,), long)
+
+
+def _asked(
+    numbers: Mapping[Quantity, Mapping[str, Numbers]], contrasts: Sequence[Contrast], name: str
+) -> Section | None:
+    """The comparisons that a study was made for, of models with one training each; corrected for each other only."""
+    rows = []
+    for one, own in numbers.items():
+        known = [c for c in contrasts if {c.of, c.against} <= set(own)]
+        values = one.values(own)
+        found = [compare_pairs({n: values[n] for n in (c.of, c.against)}, draws=DRAWS)[0] for c in known]
+        adjusted = holm([d.p for d in found]) if found else []
+        rows += [
+            [c.question or f"{c.of} instead of {c.against}", one.words, one.interval(d), d.effect, d.p, p, d.images]
+            for c, d, p in zip(known, found, adjusted, strict=True)
+        ]
+    columns = ("question", "of", "difference", "effect", "p", "p (Holm)", "images")
+    note = (
+        "Named in the study before it was run, and corrected for each other only. Differences of counts are ratios, 1 "
+        "where both are alike; 95 % intervals."
+    )
+    return Section(f"{name}-contrasts", f"{name}: what was asked", columns, rows, (note,)) if rows else None
 
 
 def _decides(table: pyarrow.Table, name: str) -> Section:

@@ -109,7 +109,7 @@ def _sections(study: Study) -> Iterator[Section]:
         if ensembles is not None:
             yield ensembles
     for name, table in _tables(study, "evidence"):
-        yield from of_evidence(table, name)
+        yield from of_evidence(table, name, study.asked.contrasts)
     for name, found in crossed.items():
         yield from of_cross_test(found, name)
     for name, table in _tables(study, "activations"):

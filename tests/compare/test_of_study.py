@@ -36,7 +36,8 @@ def found(tmp_path_factory):
         },
     }
     pictures = write_pictures(folder / "pictures", 9)
-    study = Study("three", str(pictures), [*MODELS, third], measure)
+    contrasts = [{"of": ANY, "against": "sum", "question": "ways instead of sums"}, {"of": "twin", "against": ANY}]
+    study = Study("three", str(pictures), [*MODELS, third], measure, contrasts=contrasts)
     return compare_study(study.run(folder / "run", device="cpu"))
 
 
@@ -48,6 +49,7 @@ def test_all_tables_are_there(found):
     assert [one.name for one in found.sections] == [
         "said",
         "evidence",
+        "evidence-contrasts",
         "evidence-ranking",
         "evidence-differences",
         "evidence-indices",
@@ -60,6 +62,17 @@ def test_all_tables_are_there(found):
     ]
     assert found.models == (ANY, "sum", "twin")
     assert found.images == 9
+
+
+def test_what_was_asked_is_corrected_for_itself_only(found):
+    asked = {(r["question"], r["of"]): r for r in rows(found["evidence-contrasts"])}
+    pairs = {(r["of"], r["first"], r["second"]): r for r in rows(found["evidence-differences"])}
+    assert {question for question, _ in asked} == {"ways instead of sums", f"twin instead of {ANY}"}
+    mine, all_pairs = asked["ways instead of sums", "cells of an MSE"], pairs["cells of an MSE", ANY, "sum"]
+    assert mine["difference"].value == pytest.approx(all_pairs["difference"].value)
+    assert mine["p"] == pytest.approx(all_pairs["p"])
+    assert mine["p (Holm)"] == pytest.approx(2 * mine["p"])  # the smaller one of two
+    assert all_pairs["p (Holm)"] == pytest.approx(3 * mine["p"])  # of three, two of which are alike
 
 
 def test_evidence_of_oracles_is_known(found):
