@@ -259,8 +259,9 @@ def _display(console: Console | None) -> Iterator[Callable[[Meter, bool], None]]
     if console is None and "ipykernel" in sys.modules:
         display: Any = import_module("IPython.display")
         handle = display.display(display.HTML(""), display_id=True)
-        yield lambda meter, last: handle.update(display.HTML(_html(meter)))
-        return
+        if handle is not None:  # or the package was imported, and no notebook is there
+            yield lambda meter, last: handle.update(display.HTML(_html(meter)))
+            return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 
 from suffice.progress import plan as announce
+from suffice.study.interrupt import noticing_interrupts
 from suffice.study.plan import Plan, Shard
 from suffice.study.shard import Loaded, do_shard, is_failed, is_outgrown
 from suffice.study.store import Store
@@ -55,18 +56,20 @@ def run_here(plan: Plan, store: Store, *, only: Sequence[str] = (), device: str 
     announce_all(plan, waiting)
     worker = Worker(plan, store, device)
     failed = 0
-    while waiting:
-        later: list[Shard] = []
-        for shard in waiting:
-            ready = all(store.exists(read.table) for read in plan.inputs(shard))
-            outcome = worker.do(shard) if ready else None
-            if outcome is None:
-                later.append(shard)
-            else:
-                failed += outcome
-        if len(later) == len(waiting):
-            time.sleep(PATIENCE)
-        waiting = later
+    with noticing_interrupts() as check:
+        while waiting:
+            later: list[Shard] = []
+            for shard in waiting:
+                ready = all(store.exists(read.table) for read in plan.inputs(shard))
+                outcome = worker.do(shard) if ready else None
+                check()
+                if outcome is None:
+                    later.append(shard)
+                else:
+                    failed += outcome
+            if len(later) == len(waiting):
+                time.sleep(PATIENCE)
+            waiting = later
     return failed
 
 

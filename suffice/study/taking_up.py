@@ -13,7 +13,12 @@ from suffice.study.store import LOG, Store
 from suffice.study.study import Study
 
 OWN = (PLAN, IMAGES, LOG, "study.json", "tables", "maps", "locks", "export")
-BESIDE = ("figures", "comparison", "subexplanations.parquet", *(f"scores.{kind}" for kind in ("md", "tex", "csv", "json", "parquet")))
+BESIDE = (
+    "figures",
+    "comparison",
+    "subexplanations.parquet",
+    *(f"scores.{kind}" for kind in ("md", "tex", "csv", "json", "parquet")),
+)
 
 
 @dataclass(frozen=True)

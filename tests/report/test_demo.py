@@ -20,7 +20,7 @@ def test_a_smaller_one_has_what_is_about_its_networks():
     asked = demo_study(images=3, networks=["convnext-3", "zoo/convnext-3-bn"]).asked
     assert asked.images.source == "scenes:test[:3]"
     assert [(one.of, one.against) for one in asked.contrasts] == [("zoo/convnext-3-bn", "zoo/convnext-3")]
-    assert set(asked.tables) == {"predictions", "evidence", "maps", "cross-test", "activations"}
+    assert set(asked.tables) == {"predictions", "evidence", "maps", "scores", "cross-test", "activations"}
 
 
 def test_processes_share_the_work(tmp_path):

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import threading
 
 import pytest
 
@@ -64,19 +63,20 @@ def test_what_concerns_the_whole_study_ends_it(tmp_path, here):
         Study.open(tmp_path / "run").run(engine="ray", cpus=1)
 
 
-def test_an_interrupt_ends_it_cleanly_and_it_goes_on(tmp_path, whole, here):
+def test_an_interrupt_ends_it_cleanly_and_it_goes_on(tmp_path, whole, here, monkeypatch):
     file, expected = whole
-    out = tmp_path / "run"
+    out, wait, sent = tmp_path / "run", ray.wait, []
 
-    def interrupt() -> None:
-        if wait_for(lambda: done(out) >= 3):
+    def interrupted(*tasks, **options):
+        ended = wait(*tasks, **options)
+        if done(out) >= 3 and not sent:
+            sent.append(True)
             os.kill(os.getpid(), signal.SIGINT)
+        return ended
 
-    thread = threading.Thread(target=interrupt)
-    thread.start()
+    monkeypatch.setattr(ray, "wait", interrupted)
     with pytest.raises(KeyboardInterrupt):
         Study.open(file).run(out, engine="ray", cpus=1)
-    thread.join()
     assert 3 <= done(out) < 24
     assert not unfinished(out)
     Study.open(out).run(engine="ray", cpus=1)

@@ -11,7 +11,7 @@ from suffice.perturb.batch import Batch
 from suffice.vision.noise import uniform_noise
 
 
-@method("random", reference="a control, not a method", questions=1)
+@method("random", reference="a control, not a method", questions=0)
 def random(batch: Batch, *, grid: Count = 7) -> Tensor:
     """Chance: a value for each cell that depends on nothing but image and seed.
 
@@ -25,7 +25,7 @@ def random(batch: Batch, *, grid: Count = 7) -> Tensor:
     return uniform_noise(batch.seeds, torch.zeros_like(batch.seeds), (grid, grid))
 
 
-@method("center", reference="a control, not a method", questions=1)
+@method("center", reference="a control, not a method", questions=0)
 def center(batch: Batch) -> Tensor:
     """The middle of the image, where photographers put things; the same map for all images.
 

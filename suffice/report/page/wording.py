@@ -23,7 +23,7 @@ def short(value: float, digits: int = 3) -> str:
 
     Example:
         >>> short(0.123456), short(12.3456), short(12345.6), short(float("nan")), short(-0.0001, 2)
-        ('0.123', '12.3', '12,346', '–', '-0.0001')
+        ('0.123', '12.3', '12,346', '–', '-0.00010')
     """
     if not math.isfinite(value):
         return NONE
