@@ -94,7 +94,7 @@ def run_on_all_cores(
     finally:  # an interruption has reached them, too: they end their shards
         said = [process.communicate()[1] for process in running]
     if all(process.returncode for process in running):
-        raise StudyError(f"The study did not end: {said[0].strip().splitlines()[-1:] or 'no reason was given'}.")
+        raise StudyError(f"The study did not end: {said[0].strip() or 'no reason was given'}")
     return Study.open(out / "run")
 
 
