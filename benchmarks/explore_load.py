@@ -1,6 +1,7 @@
 """The explorer under load, against a server on this machine only: latency, many pages at once, and any message.
 
     python benchmarks/explore_load.py latency --models 1 --models 4 --models 17
+    python benchmarks/explore_load.py latency --model timm/resnet50 --random-weights --device cuda
     python benchmarks/explore_load.py pages --clients 50 --seconds 60
     python benchmarks/explore_load.py fuzz --messages 10000
 
@@ -26,7 +27,7 @@ import torch
 import typer
 
 import suffice
-from suffice.explorer import open_explorer, serve
+from suffice.explorer import Explorer, serve
 from suffice.explorer.reading import pack
 
 app = typer.Typer(add_completion=False)
@@ -54,9 +55,10 @@ KINDS = ["hello", "ask", "images", "image", "views", "methods", "card", "rows", 
 
 
 @contextmanager
-def running(models: list[str]):
+def running(models: list[str], device: str | None = None, random_weights: bool = False):
     """A server with some models; yields the link, and the explorer behind it."""
-    explorer = open_explorer(models=models, images=["scenes:test[:16]"])
+    nets = [suffice.load(name, pretrained=not random_weights, device=device) for name in models]
+    explorer = Explorer(nets, suffice.open_images("scenes:test[:16]"))
     links: queue.Queue[str] = queue.Queue()
     threading.Thread(target=lambda: serve(explorer, port=0, on_start=links.put), daemon=True, name="server").start()
     link = links.get(timeout=60)
@@ -86,7 +88,9 @@ async def ask(socket, number: int, draw: random.Random) -> tuple[float, str]:
     while True:
         got = json.loads(await socket.recv())
         if got.get("id") == number and "part" not in got:
-            return 1e3 * (time.perf_counter() - began), next(k for k in got if k != "id")
+            took = 1e3 * (time.perf_counter() - began)
+            failed = any("error" in answer for answer in got.get("data", {}).values())
+            return took, "error" if failed else next(k for k in got if k != "id")
 
 
 def quantiles(times: list[float]) -> dict[str, float]:
@@ -109,31 +113,44 @@ def memory() -> int:
 
 @app.command()
 def latency(
-    models: Annotated[list[int], typer.Option(help="How many networks of the zoo.")] = [1, 4, 17],  # noqa: B006
+    models: Annotated[list[int] | None, typer.Option(help="How many networks of the zoo; default 1, 4, 17.")] = None,
+    model: Annotated[list[str] | None, typer.Option(help="A model by name instead; each alone, then all.")] = None,
+    random_weights: Annotated[bool, typer.Option("--random-weights", help="Fetch no weights.")] = False,
+    device: Annotated[str | None, typer.Option(help="cpu, cuda, …")] = None,
     questions: int = 100,
     threads: Annotated[int | None, typer.Option(help="Of torch.")] = None,
 ) -> None:
     """From a click to the last answer, one page, one question after the other."""
     if threads:
         torch.set_num_threads(threads)
-    for count in models:
-        names = suffice.list_models("zoo/*") if count > 4 else FOUR[:count]
-
-        async def measured(link: str) -> list[float]:
-            draw = random.Random(0)
-            async with await connect(link) as socket:
-                for number in range(10):  # probes are made, and torch warms up
-                    await ask(socket, number, draw)
-                return [(await ask(socket, 10 + number, draw))[0] for number in range(questions)]
-
-        with running(names[:count]) as (link, explorer):
+    if model:
+        benches = [[name] for name in model] + ([list(model)] if len(model) > 1 else [])
+    else:
+        benches = [(suffice.list_models("zoo/*") if n > 4 else FOUR)[:n] for n in models or [1, 4, 17]]
+    for names in benches:
+        with running(names, device, random_weights) as (link, explorer):
             before = os.getloadavg()[0]
-            times = asyncio.run(measured(link))
-            print(
-                json.dumps({"models": count, **quantiles(times), **about(), "load_before": round(before, 1)}),
-                flush=True,
-            )
+            times = asyncio.run(_latencies(link, questions))
+            said = {"models": len(names), "names": names} if model else {"models": len(names)}
+            where = {"device": _device_name(next(iter(explorer.seats.values())).net.device)}
+            measured = {**said, **quantiles(times), **where, **about(), "load_before": round(before, 1)}
+            print(json.dumps(measured), flush=True)
             assert not explorer.failures, explorer.failures[-1]
+
+
+async def _latencies(link: str, questions: int) -> list[float]:
+    """Milliseconds of each question, after ten that make the probes and warm torch up."""
+    draw = random.Random(0)
+    async with await connect(link) as socket:
+        for number in range(10):
+            await ask(socket, number, draw)
+        ends = [await ask(socket, 10 + number, draw) for number in range(questions)]
+    assert all(end == "data" for _, end in ends), ends
+    return [took for took, _ in ends]
+
+
+def _device_name(device: torch.device) -> str:
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
 
 
 @app.command()

@@ -120,7 +120,6 @@ class Explorer:
         """Ask models about a region, each as soon as its device is free; answers come one by one, then all at once."""
         asked = Question.read(fields)
         self.pictures[asked.image]
-        winner = fields.flag("winner", True)
         named = [str(name) for name in fields.some("models", 64)] or list(self.seats)
         seats = [self.seat(name) for name in dict.fromkeys(named)]
         answers: dict[str, Any] = {}
@@ -137,7 +136,7 @@ class Explorer:
 
         def work(seat: Seat) -> None:
             try:
-                answer = seat.quick.answer(asked, winner=winner)
+                answer = seat.quick.answer(asked)
             except Exception as error:
                 answer = {"error": self.words_of(error)}
             done(seat.name, answer)

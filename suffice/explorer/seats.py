@@ -6,20 +6,20 @@ import copy
 from functools import partial
 from typing import Any, NamedTuple
 
-import torch
 from torch import Tensor
 
 from suffice.attribution import list_methods
 from suffice.draw import to_png
 from suffice.explorer.pictures import Kept, Pictures
 from suffice.explorer.reading import Question
-from suffice.perturb import Grid, Probe, RegionMasks, Runner, make_baseline
+from suffice.perturb import Probe, Runner, make_baseline
 from suffice.vision import Classifier
 
 ENOUGH = 0.9  # ratio from which on a region is enough
 SLOW = {"i-gos", "igos+", "igos++", "rise", "kernel-shap", "lime", "tis", "vit-cx", "score-cam", "deep-shap", "eea"}
 PROBES = 48  # kept for each model
-REMEMBERED = 1 << 16  # answers of a probe
+REMEMBERED = 1 << 12  # answers of a model at the bench
+FOR_SEARCHES = 1 << 16  # answers of a probe
 
 
 class Seen(NamedTuple):
@@ -27,6 +27,14 @@ class Seen(NamedTuple):
 
     pixels: Tensor  # [1, 3, H, W]
     scores: Tensor  # on the whole image, [1, classes]
+
+
+class Said(NamedTuple):
+    """What a model said of a region."""
+
+    confidence: float  # in the target
+    winner: int
+    highest: float  # confidence in the winner
 
 
 class Desk:
@@ -42,6 +50,7 @@ class Desk:
         self.runner = Runner(net)
         self._seen: Kept[Seen] = Kept(PROBES)
         self._probes: Kept[Probe] = Kept(PROBES)
+        self._said: Kept[Said] = Kept(REMEMBERED)
         self.kept: Kept[Any] = Kept(PROBES)  # evidence and maps that were found
 
     def see(self, image: str) -> Seen:
@@ -66,32 +75,30 @@ class Desk:
                 baseline=asked.baseline,
                 grid=asked.grid,
                 runner=self.runner,
-                remember=REMEMBERED,
+                remember=FOR_SEARCHES,
                 whole=seen.scores,
             )
 
         return self._probes.get_or((asked.image, asked.baseline, asked.grid, target), make)
 
-    def answer(self, asked: Question, *, winner: bool = True) -> dict[str, Any]:
-        """What the model says of a region; ``says`` is the class that wins where the target does not.
-
-        Which one that is takes another forward; without ``winner`` it is None.
-        """
+    def answer(self, asked: Question) -> dict[str, Any]:
+        """What the model says of a region; ``says`` is the class that wins where the target does not."""
         probe = self.probe(asked)
-        region = probe.grid.from_cells([asked.cells])
-        response = probe.respond(0, region)
-        confidence, whole, target = float(response.score[0]), float(probe.whole[0]), int(probe.targets[0])
-        wins = bool(response.correct[0])
-        ratio = confidence / whole if whole > 0 else 0.0
+        region, target, whole = probe.grid.from_cells([asked.cells]), int(probe.targets[0]), float(probe.whole[0])
+        key = (asked.image, asked.baseline, asked.grid, target, region.numpy().tobytes())
+        said = self._said.get_or(key, lambda: _said(probe.scores(0, region)[0], target))
+        ratio = said.confidence / whole if whole > 0 else 0.0
+        wins = said.winner == target
+        winner = {"target": said.winner, "label": self.label(said.winner), "confidence": said.highest}
         return {
-            "confidence": confidence,
+            "confidence": said.confidence,
             "whole": whole,
             "ratio": ratio,
             "enough": ratio >= ENOUGH - 1e-6,
             "target": target,
             "label": self.label(target),
             "wins": wins,
-            "says": None if wins or not winner else self._winner(asked, probe.grid, region),
+            "says": None if wins else winner,
         }
 
     def top(self, image: str, count: int = 5) -> list[dict[str, Any]]:
@@ -117,13 +124,6 @@ class Desk:
         make = partial(make_baseline, baseline, pixels, mean=self.net.mean)
         return self.kept.get_or(("hidden", image, baseline), make)
 
-    def _winner(self, asked: Question, grid: Grid, region: Tensor) -> dict[str, Any]:
-        pixels, hidden = self.see(asked.image).pixels, self._hidden(asked.image, asked.baseline)
-        mask = RegionMasks(region, grid).rows(slice(1), self.net.size, pixels.device)
-        scores = self.runner.scores(torch.where(mask[:, None], pixels, hidden))[0]
-        target = int(scores.argmax())
-        return {"target": target, "label": self.label(target), "confidence": float(scores[target])}
-
 
 class Seat:
     """A model at the bench: a desk for quick questions, and one with a copy of the model for long work.
@@ -148,6 +148,12 @@ class Seat:
         """What the page has to know of it."""
         height, width = self.net.size
         return {"name": self.name, "family": self.net.family, "height": height, "width": width, "device": self.device}
+
+
+def _said(scores: Tensor, target: int) -> Said:
+    """What scores [classes] say of a target."""
+    highest, winner = scores.max(dim=0)
+    return Said(float(scores[target]), int(winner), float(highest))
 
 
 def fitting_methods(net: Classifier) -> list[dict[str, Any]]:

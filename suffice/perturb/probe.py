@@ -63,6 +63,7 @@ class Probe:
     Attributes:
         targets: Class asked about, [N] int64.
         whole: Confidence on the whole images, [N] float32.
+        classes: How many there are.
         forwards: Masked images of each image put through the model, [N] int64.
         counters: What the runner did, for this probe and whoever shares it.
 
@@ -145,6 +146,7 @@ class Probe:
         hidden = make_baseline(self.baseline, pixels, mean=self.net.mean, ids=ids, seed=self.seed)
         self._shown[slots], self._hidden[slots] = self._laid_out(pixels), self._laid_out(hidden)
         scores = self._whole_scores(slots) if whole is None else whole
+        self.classes = scores.shape[1]
         self.targets[slots] = self.net.targets(targets, scores)
         self.whole[slots] = scores.gather(1, self.targets[slots][:, None])[:, 0]
         self.forwards[slots] = 0
@@ -183,6 +185,32 @@ class Probe:
         self.counters.questions += len(index)
         self.counters.seconds += time.perf_counter() - started
         return Response(answers[:, 0], *answers[:, 1:].bool().unbind(1))
+
+    @torch.no_grad()
+    def scores(self, index: int | Tensor, questions: Questions) -> Tensor:
+        """Ask for the scores of all classes, [K, classes] float32 on the device of the model; see :meth:`ask`.
+
+        Nothing of it is remembered, as a row is as long as there are classes.
+        """
+        started = time.perf_counter()
+        index = self._image_index(index, len(questions))
+        if not len(index):
+            return self.whole.new_empty(0, self.classes)
+        masks: Masks
+        if not isinstance(questions, Tensor):
+            masks = questions
+        elif questions.is_floating_point():
+            masks = FloatMasks(questions)
+        else:
+            masks = RegionMasks(questions.to(self.device), self.grid, self.cells)
+        parts = self.runner.run(len(index), lambda rows: self._scores(index[rows], masks, rows))
+        scores = torch.cat(list(parts))
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+        self.forwards += torch.bincount(index, minlength=len(self))
+        self.counters.questions += len(index)
+        self.counters.seconds += time.perf_counter() - started
+        return scores
 
     def _respond_to_regions(self, index: Tensor, regions: Tensor) -> Tensor:
         """Score, whether the target wins, and whether the model was asked, [K, 3] float32."""

@@ -373,6 +373,21 @@ def test_a_response_says_whether_the_target_wins(target):
     assert probe.counters.remembered == 3 * len(regions)
 
 
+def test_scores_of_all_classes_agree_with_what_is_said_of_the_target(net, images):
+    probe = Probe(net, images, targets=2, batch_size=3)
+    regions = probe.grid.from_cells([(0, 1, 2), (), range(49), (24,)])
+    index = torch.tensor([0, 1, 1, 0])
+    before = probe.forwards.clone()
+    scores, response = probe.scores(index, regions), probe.respond(index, regions)
+    assert scores.shape == (4, probe.classes)
+    torch.testing.assert_close(scores[:, 2], response.score)
+    assert (scores.argmax(dim=1) == 2).tolist() == response.correct.tolist()
+    assert (probe.forwards - before).sum() == 8  # what was asked for all classes is not remembered
+    everything = torch.ones(2, 7, 7)
+    torch.testing.assert_close(probe.scores(torch.tensor([0, 1]), everything)[:, 2], probe.whole[:2])
+    assert probe.scores(0, regions[:0]).shape == (0, probe.classes)
+
+
 def test_known_scores_of_whole_images_are_not_asked_for(net, images):
     known = net(images)
     probe = Probe(net, images, whole=known)

@@ -115,9 +115,8 @@ export class Bench {
       const turn = ++this.turn;
       const began = performance.now();
       const image = this.state.get("image");
-      const winner = !this.board.stroke; // while a stroke is drawn, ratios matter; which class wins comes at its end
       try {
-        const all = await this.channel.ask("ask", { ...this.question, winner }, ({ model, ...answer }) => {
+        const all = await this.channel.ask("ask", this.question, ({ model, ...answer }) => {
           if (this.state.get("image") !== image || (this.newest.get(model) || 0) > turn) return;
           this.newest.set(model, turn);
           this.models.answer(model, answer);
@@ -125,7 +124,7 @@ export class Bench {
         });
         if (all && turn === this.turn) {
           this.latency.textContent = `${Math.round(performance.now() - began)} ms`;
-          if (winner) this.app.root.dataset.answered = packCells(this.state.get("cells"));
+          if (!this.board.stroke) this.app.root.dataset.answered = packCells(this.state.get("cells"));
           this.describe();
         }
       } catch (error) {
