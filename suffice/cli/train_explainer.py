@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import shlex
 import sys
-from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -17,6 +16,9 @@ from suffice.cli import options as opt
 from suffice.cli import output
 from suffice.cli import train as train_network
 from suffice.cli.groups import ModelOptions, flat
+from suffice.cli.live import live_table
+from suffice.cli.train_shapley import EXAMPLES as SHAPLEY_EXAMPLES
+from suffice.cli.train_shapley import train_shapley
 from suffice.errors import CheckpointError, OptionError
 
 if TYPE_CHECKING:
@@ -27,7 +29,6 @@ EXAMPLES = output.examples(
     "suffice train explainer --model timm/resnet50 --images photos --never held-out --steps 2000",
     "suffice train explainer --model zoo/vgg --images 'scenes:train[:1000]' --explainer zoo/deit",
 )
-SHOWN = 15  # rows on a terminal
 COLUMNS = ("step", "loss", "val loss", "confidence", "kept", "images/s", "left")
 
 NETWORK = "network"  # what is trained where it is not said
@@ -105,7 +106,7 @@ def train_explainer(
         )  # fmt: skip
     title = f"Explainer of {net.name}{'' if trunk is None else f' by {trunk.name}'}, {len(prepared.train):,} images"
     try:
-        with _live_table(title) as on_progress:
+        with live_table(title, COLUMNS, _cells, lambda row: row.validation is not None) as on_progress:
             trained = train(
                 net, prepared, recipe, trunk=trunk, precision=precision, checkpoint=checkpoint,
                 checkpoint_every=checkpoint_every, resume=resume, on_progress=on_progress,
@@ -143,37 +144,6 @@ def _cells(row: ExplainerProgress) -> tuple[str, ...]:
     return f"{row.step}/{row.steps}", f"{row.loss:.4f}", *looked, f"{row.rate:,.0f}", left
 
 
-@contextlib.contextmanager
-def _live_table(title: str) -> Iterator[Callable[[ExplainerProgress], None]]:
-    """Show a run on standard error: a table that grows on a terminal, one line per row when piped."""
-    from rich.live import Live
-
-    if not output.stderr.is_terminal:
-        print(*COLUMNS, sep="\t", file=sys.stderr)
-
-        def line(row: ExplainerProgress) -> None:
-            if row.validation is not None:
-                print(*_cells(row), sep="\t", file=sys.stderr, flush=True)
-
-        yield line
-        return
-    rows: list[ExplainerProgress] = []
-
-    with Live(console=output.stderr, auto_refresh=False) as live:
-
-        def update(row: ExplainerProgress) -> None:
-            """Draw the last rows with a look at images held out, and this one, dim if it has none."""
-            table = output.empty_table(title, COLUMNS, right=range(len(COLUMNS)))
-            for kept in rows[-SHOWN:]:
-                table.add_row(*_cells(kept))
-            table.add_row(*_cells(row), style="dim" if row.validation is None else None)
-            if row.validation is not None:
-                rows.append(row)
-            live.update(table, refresh=True)
-
-        yield update
-
-
 class _Train(TyperGroup):
     """``suffice train NAME`` trains a network; what else there is to train is called by its own name."""
 
@@ -186,3 +156,4 @@ class _Train(TyperGroup):
 train_app = typer.Typer(cls=_Train, help="Train a small network, or an explainer of one.")
 train_app.command(NETWORK, epilog=train_network.EXAMPLES)(train_network.train)
 train_app.command("explainer", epilog=EXAMPLES)(flat(train_explainer))
+train_app.command("shapley", epilog=SHAPLEY_EXAMPLES)(flat(train_shapley))

@@ -21,8 +21,9 @@ from suffice.attribution.learned.images import ExplainerImages, open_explainer_i
 from suffice.attribution.learned.objective import Objective
 from suffice.attribution.learned.ready import ready_explainer
 from suffice.attribution.learned.recipe import ExplainerRecipe
-from suffice.attribution.learned.shapley import LearnedShapley, ShapleyRecipe, train_shapley
+from suffice.attribution.learned.shapley import LearnedShapley, ShapleyRecipe
 from suffice.attribution.learned.shapley_files import load_shapley, save_shapley
+from suffice.attribution.learned.shapley_training import ShapleyProgress, train_shapley
 from suffice.attribution.learned.training import ExplainerProgress, TrainedExplainer, train_explainer
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "LearnedShapley",
     "LoadedExplainer",
     "Objective",
+    "ShapleyProgress",
     "ShapleyRecipe",
     "TrainedExplainer",
     "load_explainer",

@@ -7,6 +7,7 @@ what the explained model's forward and backward cost.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Literal
 
 import torch
@@ -52,6 +53,18 @@ def _for_each(parameter: Tensor, count: int) -> Tensor:
     return parameter.detach().expand(count, *parameter.shape).clone().requires_grad_()
 
 
+@torch.no_grad()
+def features_of(batch: Batch, explainer: Explainer) -> Tensor:
+    """What an explainer's trunk finds in the images of a batch, [B, h·w, C] float32.
+
+    The trunk runs in half precision where the explained model does.
+    """
+    runner = batch.runner
+    half = runner.dtype in (torch.bfloat16, torch.float16)
+    with torch.autocast(runner.device.type, runner.dtype) if half else nullcontext():
+        return explainer.trunk(batch.pixels).float()
+
+
 def fine_tune(
     batch: Batch, explainer: Explainer, objective: Objective, *, steps: int, lr: float, choose: Choose
 ) -> Tensor:
@@ -66,8 +79,7 @@ def fine_tune(
         choose: Which of the masks to take: the one with the least ``"loss"``, the ``"last"``, or the one with the least
             ``"pos"`` score, which is a metric's own.
     """
-    with torch.no_grad():
-        features = explainer.trunk(batch.pixels)
+    features = features_of(batch, explainer)
     heads = HeadOfEach(explainer.head, len(batch))
     optimizer = torch.optim.Adam(heads.parameters, lr=lr)
     probe = batch.probe("black", remember=0) if choose == "pos" else None

@@ -9,27 +9,25 @@ Shapley values are, if sets are drawn by Shapley's kernel. Here sizes are drawn 
 with its complement.
 
 Cells are hidden under a baseline. Published is that tokens of a transformer get no attention; hidden pixels do for all
-architectures, and the surrogate is trained for them.
+architectures, and the surrogate is trained for them. How both are trained: :mod:`.shapley_training`.
 """
 
 from __future__ import annotations
 
-import copy
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Annotated
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import kl_div
 
 from suffice.attribution.learned.explainer import Trunk, make_head
-from suffice.attribution.learned.images import ExplainerImages, open_explainer_images
-from suffice.errors import OptionError
-from suffice.options import Count, check_fields
-from suffice.perturb import Runner, enlarge, make_baseline
-from suffice.vision import Classifier, Model, as_classifier
-from suffice.vision.identity import weights_hash
+from suffice.options import Count, Range, check_fields
+from suffice.perturb import Runner, make_baseline
+from suffice.vision import Classifier
+
+Positive = Annotated[float, Range(0, above=True)]
 
 
 @dataclass(frozen=True)
@@ -47,12 +45,12 @@ class ShapleyRecipe:
         seed: Of everything random.
     """
 
-    surrogate_steps: int = 200
+    surrogate_steps: Annotated[int, Range(0)] = 200
     steps: Count = 400
     batch: Count = 32
     sets: Count = 8
-    surrogate_lr: float = 1e-4
-    lr: float = 1e-3
+    surrogate_lr: Positive = 1e-4
+    lr: Positive = 1e-3
     baseline: str = "gray"
     seed: int = 0
 
@@ -70,6 +68,9 @@ class ShapleyExplainer(nn.Module):
         super().__init__()
         self.trunk, self.trunk_name = Trunk(net), net.name
         self.head = make_head(self.trunk.channels, hidden=True, seed=seed, outputs=classes).to(net.device)
+        # All cells are alike in the beginning: random values of many cells would add up to sums far from any score.
+        nn.init.zeros_(self.head[-1].weight)  # type: ignore[arg-type]
+        nn.init.zeros_(self.head[-1].bias)  # type: ignore[arg-type]
 
     def forward(self, pixels: Tensor) -> Tensor:
         """Values [N, classes, h, w] of pixels [N, 3, H, W] in [0, 1]."""
@@ -87,6 +88,8 @@ class LearnedShapley:
         explainer: What gives values.
         recipe: How they were trained.
         losses: Mean loss of the explainer in each tenth of its training.
+        validation: In the end, on images held out: the surrogate's divergence from the classifier (None where it was
+            not trained), the explainer's loss, and the share of the variance of sets that its values explain.
         ids: Identities of the images trained on, int64 [N].
     """
 
@@ -97,6 +100,7 @@ class LearnedShapley:
     recipe: ShapleyRecipe
     losses: tuple[float, ...]
     ids: Tensor
+    validation: Mapping[str, float | None] = field(default_factory=dict)
 
     @cached_property
     def runner(self) -> Runner:
@@ -140,136 +144,3 @@ def kernel_sets(count: int, cells: int, generator: torch.Generator) -> Tensor:
     rank = torch.rand(count, cells, generator=generator).argsort(dim=1).argsort(dim=1)
     small = rank < drawn[:, None]
     return torch.cat([small, ~small])
-
-
-def train_shapley(
-    net: Model, images: Any, recipe: ShapleyRecipe | None = None, *, trunk: Classifier | None = None
-) -> LearnedShapley:
-    """Train a surrogate of a classifier and an explainer of its Shapley values.
-
-    Args:
-        net: The classifier, which is left as it is.
-        images: Anything that :func:`suffice.open_images` takes.
-        recipe: How.
-        trunk: The classifier whose copy becomes the explainer, and whose last feature maps or tokens are the cells;
-            default: the surrogate.
-
-    Example:
-        >>> import suffice
-        >>> net = suffice.load("zoo/resnet", device="cpu")
-        >>> recipe = ShapleyRecipe(surrogate_steps=1, steps=1, batch=2, sets=2)
-        >>> learned = train_shapley(net, "scenes:train[:40]", recipe)
-        >>> learned.values(torch.rand(1, 3, 56, 56)).shape
-        torch.Size([1, 16, 7, 7])
-    """
-    net, recipe = as_classifier(net), recipe or ShapleyRecipe()
-    if net.score != "softmax":
-        raise OptionError(f"{net.name} scores by {net.score}; surrogates are trained to match softmax probabilities.")
-    runner = Runner(net)
-    if not isinstance(images, ExplainerImages):
-        images = open_explainer_images(runner, images)
-    generator = torch.Generator().manual_seed(recipe.seed)
-    grid = Trunk(trunk or net).grid
-    with torch.inference_mode(False):
-        surrogate = _train_surrogate(runner, images, recipe, grid, generator)
-        classes = runner.scores(images.pixels[:1].float() / 255).shape[1]
-        explainer = ShapleyExplainer(trunk or surrogate, classes, seed=recipe.seed)
-        losses = _train_values(explainer, surrogate, images, recipe, generator)
-    facts = (net.name, weights_hash(net.module), surrogate, explainer.requires_grad_(False), recipe, losses)
-    return LearnedShapley(*facts, images.ids[images.train])
-
-
-def _train_surrogate(
-    runner: Runner, images: ExplainerImages, recipe: ShapleyRecipe, grid: tuple[int, int], generator: torch.Generator
-) -> Classifier:
-    """A copy of the classifier that says of images with hidden cells what the classifier says of the whole ones.
-
-    Sets of all sizes are as likely as each other, as published.
-    """
-    net = runner.net
-    module = copy.deepcopy(net.module).eval()
-    surrogate = net.with_module(module)
-    parameters: list[Tensor] = [p.requires_grad_() for p in module.parameters() if p.is_floating_point()]
-    if recipe.surrogate_steps and parameters:
-        optimizer = torch.optim.AdamW(parameters, lr=recipe.surrogate_lr)
-        cells = grid[0] * grid[1]
-        for step in range(recipe.surrogate_steps):
-            _fall(optimizer, recipe.surrogate_lr, step, recipe.surrogate_steps)
-            pixels = _draw(images, recipe.batch, generator).to(net.device)
-            wanted = runner.scores(pixels)
-            share = torch.rand(len(pixels), 1, generator=generator)
-            shown = (torch.rand(len(pixels), cells, generator=generator) < share).to(net.device)
-            with torch.enable_grad():
-                logits = surrogate.logits(surrogate.normalize(_show(pixels, shown, grid, recipe.baseline, net)))
-                loss = kl_div(logits.log_softmax(dim=1), wanted, reduction="batchmean")
-                slopes = torch.autograd.grad(loss, parameters, allow_unused=True)
-            _step(optimizer, parameters, slopes)
-    module.requires_grad_(False)
-    return surrogate
-
-
-def _train_values(
-    explainer: ShapleyExplainer,
-    surrogate: Classifier,
-    images: ExplainerImages,
-    recipe: ShapleyRecipe,
-    generator: torch.Generator,
-) -> tuple[float, ...]:
-    """Make the values of sets add up to what the surrogate says of the sets; mean losses."""
-    runner, grid = Runner(surrogate), explainer.trunk.grid
-    cells, pairs = grid[0] * grid[1], max(1, recipe.sets // 2)
-    trunk = explainer.trunk
-    named = trunk.module.named_parameters()
-    parameters: list[Tensor] = [p.requires_grad_() for name, p in named if name not in trunk.unused]
-    parameters += list(explainer.head.parameters())
-    optimizer = torch.optim.AdamW(parameters, lr=recipe.lr, weight_decay=1e-5)
-    losses: list[float] = []
-    for step in range(recipe.steps):
-        _fall(optimizer, recipe.lr, step, recipe.steps)
-        pixels = _draw(images, recipe.batch, generator).to(surrogate.device)
-        sets = [kernel_sets(pairs, cells, generator) for _ in range(len(pixels))]
-        shown = torch.stack(sets).to(pixels.device)  # [B, S, cells]
-        seen = pixels.repeat_interleave(shown.shape[1], dim=0)
-        asked = _show(seen, shown.flatten(0, 1), grid, recipe.baseline, surrogate)
-        said = runner.scores(asked).unflatten(0, shown.shape[:2])
-        hidden = make_baseline(recipe.baseline, pixels, mean=surrogate.mean)
-        nothing = runner.scores(hidden)
-        gain = runner.scores(pixels) - nothing
-        with torch.enable_grad():
-            values = additive(explainer(pixels), gain).flatten(2)
-            missed = nothing[:, None] + torch.einsum("bsn,bcn->bsc", shown.to(values.dtype), values) - said
-            loss = cells * missed.square().mean()
-            slopes = torch.autograd.grad(loss, parameters, allow_unused=True)
-        nn.utils.clip_grad_norm_(_with(parameters, slopes), 1.0)
-        optimizer.step()
-        losses.append(float(loss.detach()))
-    tenth = max(1, len(losses) // 10)
-    return tuple(sum(losses[at : at + tenth]) / len(losses[at : at + tenth]) for at in range(0, len(losses), tenth))
-
-
-def _draw(images: ExplainerImages, count: int, generator: torch.Generator) -> Tensor:
-    rows = images.train[torch.randint(0, len(images.train), (count,), generator=generator)]
-    return images.pixels[rows].float() / 255
-
-
-def _show(pixels: Tensor, shown: Tensor, grid: tuple[int, int], baseline: str, net: Classifier) -> Tensor:
-    """Images [B, 3, H, W] of which only some cells, bool [B, h·w], are shown."""
-    hidden = make_baseline(baseline, pixels, mean=net.mean)
-    visible = enlarge(shown.float().unflatten(1, grid), net.size, "nearest") > 0.5
-    return torch.where(visible[:, None], pixels, hidden)
-
-
-def _fall(optimizer: torch.optim.Optimizer, lr: float, step: int, steps: int) -> None:
-    for group in optimizer.param_groups:
-        group["lr"] = lr * min(1.0, 10 * (step + 1) / steps) * (1 - step / steps)
-
-
-def _with(parameters: list[Tensor], slopes: tuple[Tensor | None, ...]) -> list[Tensor]:
-    for parameter, slope in zip(parameters, slopes, strict=True):
-        parameter.grad = slope
-    return parameters
-
-
-def _step(optimizer: torch.optim.Optimizer, parameters: list[Tensor], slopes: tuple[Tensor | None, ...]) -> None:
-    _with(parameters, slopes)
-    optimizer.step()

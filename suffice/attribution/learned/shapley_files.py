@@ -11,6 +11,7 @@ from typing import Any
 
 from torch import Tensor
 
+from suffice import __version__
 from suffice.attribution.learned.files import TRAINED_ON
 from suffice.attribution.learned.shapley import LearnedShapley, ShapleyExplainer, ShapleyRecipe
 from suffice.errors import CheckpointError
@@ -31,15 +32,26 @@ def save_shapley(learned: LearnedShapley, path: str | Path) -> None:
     unfinished = path.with_name(f"{path.name}.{os.getpid()}.part")
     surrogate = {f"surrogate.{k}": v for k, v in learned.surrogate.module.state_dict().items()}
     explainer = {f"explainer.{k}": v for k, v in learned.explainer.state_dict().items()}
-    facts = {
-        "kind": KIND, "explained": {"name": learned.explained, "weights": learned.weights},
-        "trunk": learned.explainer.trunk_name, "classes": learned.explainer.head[-1].out_features,
-        "recipe": asdict(learned.recipe), "losses": list(learned.losses),
-    }  # fmt: skip
-    save_file(
-        {**compact({**surrogate, **explainer}), TRAINED_ON: learned.ids.clone()}, unfinished, {KEY: as_json(facts)}
-    )
+    tensors = {**compact({**surrogate, **explainer}), TRAINED_ON: learned.ids.clone()}
+    save_file(tensors, unfinished, {KEY: as_json(shapley_facts(learned))})
     os.replace(unfinished, path)
+
+
+def shapley_facts(learned: LearnedShapley) -> dict[str, Any]:
+    """All that is known about learned Shapley values, for JSON."""
+    trunk = learned.explainer.trunk
+    return {
+        "kind": KIND,
+        "explained": {"name": learned.explained, "weights": learned.weights},
+        "trunk": learned.explainer.trunk_name,
+        "grid": list(trunk.grid),
+        "classes": learned.explainer.head[-1].out_features,
+        "recipe": asdict(learned.recipe),
+        "images": len(learned.ids),
+        "losses": list(learned.losses),
+        "validation": dict(learned.validation),
+        "version": __version__,
+    }
 
 
 def load_shapley(path: str | Path, net: Classifier, *, trunk: Classifier | None = None) -> LearnedShapley:
@@ -76,5 +88,13 @@ def load_shapley(path: str | Path, net: Classifier, *, trunk: Classifier | None 
             raise CheckpointError(f"The weights in {path} do not fit {trunk.name}.") from error
     explainer.to(net.device).requires_grad_(False)
     recipe = ShapleyRecipe(**facts["recipe"])
-    losses = tuple(facts["losses"])
-    return LearnedShapley(about["name"], about["weights"], surrogate, explainer, recipe, losses, tensors[TRAINED_ON])
+    return LearnedShapley(
+        about["name"],
+        about["weights"],
+        surrogate,
+        explainer,
+        recipe,
+        tuple(facts["losses"]),
+        tensors[TRAINED_ON],
+        facts.get("validation", {}),
+    )

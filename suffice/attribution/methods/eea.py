@@ -18,7 +18,7 @@ from suffice.attribution.learned import (
     load_explainer,
     ready_explainer,
 )
-from suffice.attribution.learned.fine_tuning import Choose, fine_tune
+from suffice.attribution.learned.fine_tuning import Choose, features_of, fine_tune
 from suffice.attribution.learned.images import short_id
 from suffice.attribution.learned.objective import MaskLoss, Objective
 from suffice.attribution.method import method
@@ -103,8 +103,7 @@ def eea(
     recipe = found.recipe
     _warn_of_seen(found, batch)
     if mode == "pretrained":
-        with torch.no_grad():
-            return found.explainer(batch.pixels)
+        return found.explainer.masks(features_of(batch, found.explainer))
     weight = recipe.mask_weight if mask_weight is None else mask_weight
     objective = Objective(weight, mask_loss or recipe.mask_loss, recipe.baseline)
     return fine_tune(batch, found.explainer, objective, steps=steps, lr=lr, choose=choose)

@@ -6,8 +6,9 @@ from scipy.stats import spearmanr
 from torch import nn
 
 import suffice
-from suffice.attribution.learned.shapley import ShapleyRecipe, additive, kernel_sets, train_shapley
+from suffice.attribution.learned.shapley import ShapleyRecipe, additive, kernel_sets
 from suffice.attribution.learned.shapley_files import load_shapley, save_shapley
+from suffice.attribution.learned.shapley_training import show, train_shapley
 from suffice.errors import CheckpointError, OptionError
 from suffice.vision import Classifier
 
@@ -100,8 +101,6 @@ def test_without_an_explainer_the_way_to_one_is_named():
 
 def test_a_surrogate_comes_nearer_to_the_whole_image():
     """What it says of images with hidden cells is nearer to what the classifier says of whole ones."""
-    from suffice.attribution.learned.shapley import _show
-
     torch.manual_seed(1)
     module = nn.Sequential(nn.Conv2d(3, 16, CELL, stride=CELL), nn.ReLU(), nn.Flatten(), nn.Linear(16 * GRID**2, 3))
     net = Classifier(module.eval(), size=SIZE, mean=(0.5,) * 3, std=(0.1,) * 3, name="small")
@@ -109,7 +108,7 @@ def test_a_surrogate_comes_nearer_to_the_whole_image():
     learned = train_shapley(net, reddish(200, seed=1), recipe, trunk=trunk())
     images = reddish(50, seed=2)
     shown = torch.rand(50, GRID**2, generator=torch.Generator().manual_seed(0)) < 0.5
-    masked = _show(images, shown, (GRID, GRID), "gray", net)
+    masked = show(images, shown, (GRID, GRID), "gray", net)
     with torch.no_grad():
         before, after = ((judge(masked) - net(images)).abs().mean() for judge in (net, learned.surrogate))
     assert after < 0.9 * before

@@ -1,0 +1,270 @@
+"""Training of learned Shapley values: first the surrogate, then the explainer."""
+
+from __future__ import annotations
+
+import copy
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import kl_div
+
+from suffice.attribution.learned.explainer import Trunk
+from suffice.attribution.learned.images import ExplainerImages, open_explainer_images
+from suffice.attribution.learned.shapley import (
+    LearnedShapley,
+    ShapleyExplainer,
+    ShapleyRecipe,
+    additive,
+    kernel_sets,
+)
+from suffice.errors import OptionError
+from suffice.perturb import Runner, enlarge, make_baseline
+from suffice.vision import Classifier, Model, as_classifier
+from suffice.vision.identity import weights_hash
+
+ROWS = 10  # looks at the images held out, for each of the two networks
+LOOK = 100  # at most so many of them
+Part = Literal["surrogate", "explainer"]
+
+
+@dataclass(frozen=True)
+class ShapleyProgress:
+    """Where a training stands.
+
+    Attributes:
+        part: Which of the two networks is trained.
+        step: Steps done of it.
+        steps: Steps in all of it.
+        loss: Mean loss on training batches since the last row.
+        validation: The same loss on images held out.
+        explained: On them, the share of the variance of what the surrogate says of sets that the values explain; None
+            for the surrogate itself.
+        rate: Training images per second.
+        remaining: Seconds left for this network, by that rate.
+    """
+
+    part: Part
+    step: int
+    steps: int
+    loss: float
+    validation: float
+    explained: float | None
+    rate: float
+    remaining: float
+
+
+OnProgress = Callable[[ShapleyProgress], None]
+Look = Callable[[], tuple[float, float | None]]
+
+
+def train_shapley(
+    net: Model,
+    images: Any,
+    recipe: ShapleyRecipe | None = None,
+    *,
+    trunk: Classifier | None = None,
+    never: Any = None,
+    on_progress: OnProgress | None = None,
+) -> LearnedShapley:
+    """Train a surrogate of a classifier and an explainer of its Shapley values.
+
+    Args:
+        net: The classifier, which is left as it is.
+        images: Anything that :func:`suffice.open_images` takes, or what :func:`open_explainer_images` made of it.
+        recipe: How.
+        trunk: The classifier whose copy becomes the explainer, and whose last feature maps or tokens are the cells;
+            default: the surrogate.
+        never: Images that the explainer will be evaluated on; they are left out of training, by their content.
+        on_progress: Called ten times for each of the two networks, with a look at images held out.
+
+    Raises:
+        OptionError: The classifier scores by something else than softmax, there are too few images, or training
+            diverges.
+
+    Example:
+        >>> import suffice
+        >>> net = suffice.load("zoo/resnet", device="cpu")
+        >>> recipe = ShapleyRecipe(surrogate_steps=1, steps=1, batch=2, sets=2)
+        >>> learned = train_shapley(net, "scenes:train[:40]", recipe)
+        >>> learned.values(torch.rand(1, 3, 56, 56)).shape
+        torch.Size([1, 16, 7, 7])
+    """
+    net, recipe = as_classifier(net), recipe or ShapleyRecipe()
+    if net.score != "softmax":
+        raise OptionError(f"{net.name} scores by {net.score}; surrogates are trained to match softmax probabilities.")
+    runner, report = Runner(net), on_progress or (lambda _: None)
+    if not isinstance(images, ExplainerImages):
+        images = open_explainer_images(runner, images, never=never)
+    draws = _Draws(images, recipe, Trunk(trunk or net).grid)
+    with torch.inference_mode(False), torch.no_grad():
+        surrogate, ended = _train_surrogate(runner, draws, report)
+        classes = runner.scores(images.pixels[:1].float() / 255).shape[1]
+        explainer = ShapleyExplainer(trunk or surrogate, classes, seed=recipe.seed)
+        rows = _train_values(explainer.to(net.device), surrogate, draws, report)
+    validation = {"surrogate": ended, "explainer": rows[-1].validation, "explained": rows[-1].explained}
+    return LearnedShapley(
+        net.name,
+        weights_hash(net.module),
+        surrogate,
+        explainer.requires_grad_(False),
+        recipe,
+        tuple(row.loss for row in rows),
+        images.ids[images.train],
+        validation,
+    )
+
+
+class _Draws:
+    """What is drawn at random: images to train on, and cells of them to show."""
+
+    def __init__(self, images: ExplainerImages, recipe: ShapleyRecipe, grid: tuple[int, int]) -> None:
+        self.images, self.recipe, self.grid = images, recipe, grid
+        self.cells, self.pairs = grid[0] * grid[1], max(1, recipe.sets // 2)
+        self.generator = torch.Generator().manual_seed(recipe.seed)
+
+    def pixels(self, device: torch.device) -> Tensor:
+        """A batch of training images."""
+        train, count = self.images.train, self.recipe.batch
+        rows = train[torch.randint(0, len(train), (count,), generator=self.generator)]
+        return self.images.pixels[rows].to(device).float() / 255
+
+    def held_out(self, device: torch.device) -> Tensor:
+        """Images to look at on the way."""
+        return self.images.pixels[self.images.validation[:LOOK]].to(device).float() / 255
+
+    def any_sets(self, count: int, generator: torch.Generator | None = None) -> Tensor:
+        """A set for each of so many images, all sizes as likely as each other, as published; bool [B, cells]."""
+        generator = generator or self.generator
+        share = torch.rand(count, 1, generator=generator)
+        return torch.rand(count, self.cells, generator=generator) < share
+
+    def sets_by_kernel(self, count: int, generator: torch.Generator | None = None) -> Tensor:
+        """Several sets for each of so many images, bool [B, S, cells]."""
+        generator = generator or self.generator
+        return torch.stack([kernel_sets(self.pairs, self.cells, generator) for _ in range(count)])
+
+    def fixed(self) -> torch.Generator:
+        """For sets that are the same in every look."""
+        return torch.Generator().manual_seed(self.recipe.seed + 1)
+
+
+def _train_surrogate(runner: Runner, draws: _Draws, report: OnProgress) -> tuple[Classifier, float | None]:
+    """A copy of the classifier that says of images with hidden cells what the classifier says of the whole ones.
+
+    With its loss on images held out; None where there was nothing to train.
+    """
+    net, recipe = runner.net, draws.recipe
+    module = copy.deepcopy(net.module).eval()
+    surrogate = net.with_module(module)
+    parameters: list[Tensor] = [p.requires_grad_() for p in module.parameters() if p.is_floating_point()]
+    if not recipe.surrogate_steps or not parameters:
+        module.requires_grad_(False)
+        return surrogate, None
+
+    def loss(pixels: Tensor, shown: Tensor) -> Tensor:
+        asked = show(pixels, shown.to(net.device), draws.grid, recipe.baseline, net)
+        logits = surrogate.logits(surrogate.normalize(asked))
+        return kl_div(logits.log_softmax(dim=1), runner.scores(pixels), reduction="batchmean")
+
+    def step() -> Tensor:
+        return loss(draws.pixels(net.device), draws.any_sets(recipe.batch))
+
+    def look() -> tuple[float, None]:
+        pixels = draws.held_out(net.device)
+        return float(loss(pixels, draws.any_sets(len(pixels), draws.fixed()))), None
+
+    optimizer = torch.optim.AdamW(parameters, lr=recipe.surrogate_lr)
+    steps = recipe.surrogate_steps
+    rows = _run("surrogate", steps, recipe.batch, optimizer, parameters, step, look, report, clip=None)
+    module.requires_grad_(False)
+    return surrogate, rows[-1].validation
+
+
+def _train_values(
+    explainer: ShapleyExplainer, surrogate: Classifier, draws: _Draws, report: OnProgress
+) -> list[ShapleyProgress]:
+    """Make the values of sets add up to what the surrogate says of the sets."""
+    runner, recipe, trunk = Runner(surrogate), draws.recipe, explainer.trunk
+    named = trunk.module.named_parameters()
+    parameters: list[Tensor] = [p.requires_grad_() for name, p in named if name not in trunk.unused]
+    parameters += list(explainer.head.parameters())
+
+    def missed(pixels: Tensor, shown: Tensor) -> tuple[Tensor, Tensor]:
+        """What the values of sets lack, and what those of cells that are all alike would, [B, S, classes] each."""
+        shown = shown.to(pixels.device)
+        seen = pixels.repeat_interleave(shown.shape[1], dim=0)
+        asked = show(seen, shown.flatten(0, 1), draws.grid, recipe.baseline, surrogate)
+        said = runner.scores(asked).unflatten(0, shown.shape[:2])
+        nothing = runner.scores(make_baseline(recipe.baseline, pixels, mean=surrogate.mean))
+        gain = runner.scores(pixels) - nothing
+        values = additive(explainer(pixels), gain).flatten(2)
+        over, sets = said - nothing[:, None], shown.to(values.dtype)
+        alike = sets.mean(dim=2)[:, :, None] * gain[:, None]
+        return torch.einsum("bsn,bcn->bsc", sets, values) - over, alike - over
+
+    def step() -> Tensor:
+        found, _ = missed(draws.pixels(surrogate.device), draws.sets_by_kernel(recipe.batch))
+        return draws.cells * found.square().mean()
+
+    def look() -> tuple[float, float]:
+        pixels = draws.held_out(surrogate.device)
+        found, alike = missed(pixels, draws.sets_by_kernel(len(pixels), draws.fixed()))
+        explained = 1 - float(found.square().mean() / alike.square().mean().clamp(min=1e-12))
+        return float(draws.cells * found.square().mean()), explained
+
+    optimizer = torch.optim.AdamW(parameters, lr=recipe.lr, weight_decay=1e-5)
+    return _run("explainer", recipe.steps, recipe.batch, optimizer, parameters, step, look, report, clip=1.0)
+
+
+def _run(
+    part: Part,
+    steps: int,
+    batch: int,
+    optimizer: torch.optim.Optimizer,
+    parameters: list[Tensor],
+    loss_of_step: Callable[[], Tensor],
+    look: Look,
+    report: OnProgress,
+    *,
+    clip: float | None,
+) -> list[ShapleyProgress]:
+    """All steps of one of the networks; the rate rises in the first tenth and falls in all, both along a line."""
+    highest, began = optimizer.param_groups[0]["lr"], time.perf_counter()
+    rows: list[ShapleyProgress] = []
+    losses: list[float] = []
+    for step in range(steps):
+        for group in optimizer.param_groups:
+            group["lr"] = highest * min(1.0, 10 * (step + 1) / steps) * (1 - step / steps)
+        with torch.enable_grad():
+            loss = loss_of_step()
+            slopes = torch.autograd.grad(loss, parameters, allow_unused=True)
+        for parameter, slope in zip(parameters, slopes, strict=True):
+            parameter.grad = slope
+        if clip is not None:
+            nn.utils.clip_grad_norm_(parameters, clip)
+        optimizer.step()
+        losses.append(float(loss.detach()))
+        if not math.isfinite(losses[-1]):
+            raise OptionError(
+                f"The loss of the {part} is {losses[-1]} after step {step + 1} of {steps}: training diverged. Try a "
+                f"lower learning rate than {highest:g}."
+            )
+        if (step + 1) % max(1, steps // ROWS) == 0 or step + 1 == steps:
+            each = (time.perf_counter() - began) / (step + 1)
+            facts = (sum(losses) / len(losses), *look(), batch / each, each * (steps - step - 1))
+            rows.append(ShapleyProgress(part, step + 1, steps, *facts))
+            report(rows[-1])
+            losses = []
+    return rows
+
+
+def show(pixels: Tensor, shown: Tensor, grid: tuple[int, int], baseline: str, net: Classifier) -> Tensor:
+    """Images [B, 3, H, W] of which only some cells, bool [B, h·w], are shown."""
+    hidden = make_baseline(baseline, pixels, mean=net.mean)
+    visible = enlarge(shown.float().unflatten(1, grid), net.size, "nearest") > 0.5
+    return torch.where(visible[:, None], pixels, hidden)

@@ -1,0 +1,113 @@
+"""``suffice train shapley``: train networks that give Shapley values of another, on images of your own."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from suffice.cli import options as opt
+from suffice.cli import output
+from suffice.cli.groups import ModelOptions
+from suffice.cli.live import live_table
+
+if TYPE_CHECKING:
+    from suffice.attribution.learned import ShapleyProgress
+
+EXAMPLES = output.examples(
+    "suffice train shapley --model zoo/deit --images 'scenes:train[:2000]' --out explainers",
+    "suffice train shapley --model timm/vit_tiny_patch16_224 --images photos --never held-out --steps 20000",
+)
+COLUMNS = ("network", "step", "loss", "val loss", "explained", "images/s", "left")
+
+
+def train_shapley(
+    model: ModelOptions,
+    images: Annotated[
+        list[str], typer.Option("--images", help="To train on: folder, files, list; repeat for several.")
+    ],
+    explainer: Annotated[
+        str | None,
+        typer.Option("--explainer", help="Model whose copy learns the values.  [default: the surrogate]"),
+    ] = None,
+    never: Annotated[
+        list[str] | None, typer.Option(help="Images to evaluate on later: left out of training, by content.")
+    ] = None,
+    surrogate_steps: Annotated[
+        int | None, typer.Option(min=0, help="Batches for the surrogate; 0: the model itself.  [default: 200]")
+    ] = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="Batches for the explainer.  [default: 400]")] = None,
+    images_per_batch: Annotated[
+        int | None, typer.Option("--batch", min=1, help="Images in a batch.  [default: 32]")
+    ] = None,
+    sets: Annotated[int | None, typer.Option(min=2, help="Sets of cells for each image.  [default: 8]")] = None,
+    surrogate_lr: Annotated[float | None, typer.Option(help="Learning rate of the surrogate.")] = None,
+    lr: Annotated[float | None, typer.Option(help="Learning rate of the explainer.")] = None,
+    baseline: Annotated[str | None, typer.Option(help="What shows in hidden cells.  [default: gray]")] = None,
+    seed: Annotated[int, typer.Option(help="Of everything random.")] = 0,
+    out: Annotated[Path, typer.Option(callback=opt.writable, help="Folder for the file.")] = Path("explainers"),
+    as_json: opt.AsJson = False,
+) -> None:
+    """Train Shapley values of a model, and write them to OUT/MODEL-shapley.safetensors.
+
+    The method vit-shapley takes the file: --option explainer=FILE. First a surrogate learns to say of images with
+    hidden cells what the model says of whole ones, then an explainer learns values whose sums are what the surrogate
+    says. The model itself is not changed. A tenth of the images is held out to look at on the way: "explained" is how
+    much better the values tell the score of a set than its size does. The run cannot be resumed.
+    """
+    from suffice.attribution.learned import ShapleyRecipe, open_explainer_images, save_shapley
+    from suffice.attribution.learned import train_shapley as train
+    from suffice.attribution.learned.shapley_files import shapley_facts
+    from suffice.perturb import Runner
+    from suffice.vision import load
+
+    given = {
+        "surrogate_steps": surrogate_steps, "steps": steps, "batch": images_per_batch, "sets": sets,
+        "surrogate_lr": surrogate_lr, "lr": lr, "baseline": baseline, "seed": seed,
+    }  # fmt: skip
+    recipe = ShapleyRecipe(**{key: value for key, value in given.items() if value is not None})  # type: ignore[arg-type]
+    net = model.load()
+    by = "" if explainer is None else f"-by-{explainer.replace('/', '-')}"
+    file = out / f"{model.model.replace('/', '-')}-shapley{by}.safetensors"
+    trunk = None if explainer is None else load(explainer, device=net.device)
+    with output.progress("Preparing images") as on_images:
+        prepared = open_explainer_images(
+            Runner(net), images[0] if len(images) == 1 else images,
+            never=(never[0] if len(never) == 1 else never) if never else None, name=" ".join(images),
+            on_progress=on_images,
+        )  # fmt: skip
+    title = f"Shapley values of {net.name}, {len(prepared.train):,} images"
+    rows: list[ShapleyProgress] = []
+    with live_table(title, COLUMNS, _cells, lambda _: True) as on_progress:
+
+        def keep(row: ShapleyProgress) -> None:
+            rows.append(row)
+            on_progress(row)
+
+        learned = train(net, prepared, recipe, trunk=trunk, on_progress=keep)
+    save_shapley(learned, file)
+    if as_json:
+        history = [asdict(row) for row in rows]
+        output.print_json({**shapley_facts(learned), "history": history, "file": str(file)})
+        return
+    surrogate, explained = learned.validation["surrogate"], learned.validation["explained"]
+    output.print_table(
+        title,
+        ("quantity", "value"),
+        [
+            ("surrogate, divergence on images held out", "not trained" if surrogate is None else f"{surrogate:.4f}"),
+            ("explainer, loss on images held out", f"{learned.validation['explainer']:.4f}"),
+            ("explained", f"{explained:.1%}"),
+            ("images left out", f"{prepared.left_out:,}"),
+            ("file", file),
+        ],
+    )
+
+
+def _cells(row: ShapleyProgress) -> tuple[str, ...]:
+    left = f"{row.remaining // 60:.0f}:{row.remaining % 60:02.0f}"
+    explained = "" if row.explained is None else f"{row.explained:.1%}"
+    step = f"{row.step}/{row.steps}"
+    return row.part, step, f"{row.loss:.4f}", f"{row.validation:.4f}", explained, f"{row.rate:,.0f}", left
