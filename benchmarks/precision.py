@@ -117,6 +117,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=512)
     parser.add_argument("--grid", type=int, default=Settings().grid)
     parser.add_argument("--max-size", type=int, default=Settings().max_size)
+    parser.add_argument("--expanded", type=int, help="MSEs whose sub-explanations are searched; default all")
     parser.add_argument("--compile", action="store_true")
     parser.add_argument("--without-exact", action="store_true", help="compare with the first run, not with fp32")
     parser.add_argument("--reference", type=Path, help="compare with this saved search of the first of the images")
@@ -127,7 +128,7 @@ def main() -> None:
 
     real_models.ASSETS = options.assets
     options.out.mkdir(parents=True, exist_ok=True)
-    settings = Settings(grid=options.grid, max_size=options.max_size)
+    settings = Settings(grid=options.grid, max_size=options.max_size, expanded_mses=options.expanded)
     lacks_exact = not (options.without_exact or options.reference)
     runs = [*([f"{EXACT}:none"] if lacks_exact else []), *filter(None, options.runs.split(","))]
     images = real_models.photographs()[: options.images]

@@ -1,8 +1,8 @@
 """What a study costs beside what it measures: time and memory of N and 10 N images, and the same by functions alone.
 
 python benchmarks/study_scale.py --model zoo/resnet --images scenes:test --count 100
-python benchmarks/study_scale.py --model timm/resnet50 --random-weights --images PHOTOS --count 1000 --only overhead
-    --device cuda --precision bf16 --batch 1024 --grid 7 --steps 224
+python benchmarks/study_scale.py --model benchmarks.real_models:resnet50_v1 --images PHOTOS --count 1000 --only overhead
+    --device cuda --precision fp16 --batch 1024 --grid 7 --max-size 3 --deletion-orders 0 --steps 56 --rounds 2
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--max-size", type=int, default=18, help="cells of an explanation; less is quicker")
+    parser.add_argument("--deletion-orders", type=int, default=4, help="of searches from the top; 0 is quicker")
     parser.add_argument("--only", choices=("growth", "overhead"), default=None)
     parser.add_argument("--run-here", type=int, nargs=2, default=None, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -101,7 +102,7 @@ def by_functions(options: argparse.Namespace, count: int) -> None:
     runner = Runner(net, batch_size=options.batch or "auto", precision=options.precision)
     images = open_images(options.images)[:count]
     with tempfile.TemporaryDirectory() as folder:
-        found = find_evidence(net, images, grid=options.grid, max_size=options.max_size, runner=runner)
+        found = find_evidence(net, images, runner=runner, **search(options))
         found.save(Path(folder) / "evidence", regions=False)
         maps = attribute(net, images, "grad-cam", runner=runner)
         maps.save(Path(folder) / "maps")
@@ -109,12 +110,16 @@ def by_functions(options: argparse.Namespace, count: int) -> None:
         scores.save(Path(folder) / "scores")
 
 
+def search(options: argparse.Namespace) -> dict[str, int]:
+    return {"grid": options.grid, "max_size": options.max_size, "deletion_orders": options.deletion_orders}
+
+
 def by_study(options: argparse.Namespace, count: int, every: int = 1) -> None:
     """The same as a study."""
     model = {"name": options.model, "pretrained": not options.random_weights}
     names = {"maps": "maps", "metrics": ["insertion", "deletion"], "steps": options.steps}
     chosen = {
-        "evidence": {"kind": "evidence", "grid": options.grid, "max_size": options.max_size},
+        "evidence": {"kind": "evidence", **search(options)},
         "maps": {"kind": "attribution", "method": "grad-cam"},
         "scores": {"kind": "metrics", **names},
     }
