@@ -49,6 +49,7 @@ QUANTITIES = (
     Quantity("mean_size", "cells of an MSE", count=False),
     Quantity("distinct_50", "sub-explanations at 50 %"),
 )
+STRICTER = Quantity("distinct_80", "sub-explanations at 80 %")
 
 
 def of_evidence(table: pyarrow.Table, name: str, contrasts: Sequence[Contrast] = ()) -> list[Section]:
@@ -67,7 +68,7 @@ def of_evidence(table: pyarrow.Table, name: str, contrasts: Sequence[Contrast] =
         made.insert(2, _differences(found, name, len(numbers[QUANTITIES[0]]) > FEW))
         asked = _asked(numbers, contrasts, name)
         made[1:1] = [asked] if asked else []
-    trainings = _trainings(table, name)
+    trainings = _trainings(table, name, contrasts)
     return [*made, trainings] if trainings else made
 
 
@@ -188,32 +189,41 @@ def _distribution(table: pyarrow.Table, name: str) -> Section:
     return Section(f"{name}-distribution", f"{name}: how few cells", columns, rows, (note,))
 
 
-def _trainings(table: pyarrow.Table, name: str) -> Section | None:
-    """Architectures of which there are several trainings: would others say the same?"""
+def _trainings(table: pyarrow.Table, name: str, contrasts: Sequence[Contrast]) -> Section | None:
+    """Architectures of which there are several trainings: would others say the same?
+
+    Where the study names comparisons between them, these alone are made, and corrected for each other.
+    """
     groups: dict[str, list[str]] = {}
     for model, own in by_model(table).items():
         if own["seed"][0].as_py() is not None:
             groups.setdefault(own["group"][0].as_py(), []).append(model)
     several = {group: models for group, models in groups.items() if len(models) > 1}
+    asked = {(c.of, c.against): c.question for c in contrasts if {c.of, c.against} <= set(several)}
+    pairs = list(asked or combinations(several, 2))
     rows = []
-    for one in QUANTITIES:
+    for one in (*QUANTITIES, STRICTER):
         values = one.values(numbers_of(table, one.column))
-        for first, second in combinations(several, 2):
-            one_way, other = ([values[model].tolist() for model in several[group]] for group in (first, second))
-            found = compare_trainings(one_way, other)
-            counts = " and ".join(str(len(several[group])) for group in (first, second))
-            needed = found.seeds_needed()
-            rows.append([one.words, first, second, counts, one.interval(found), found.p, found.seed_share, needed])
-    columns = ("of", "first", "second", "trainings", "difference", "p", "share of seeds", "seeds needed")
+        found = [
+            compare_trainings(*([values[model].tolist() for model in several[group]] for group in pair))
+            for pair in pairs
+        ]
+        for (first, second), difference, adjusted in zip(pairs, found, holm([f.p for f in found]), strict=True):
+            question = asked.get((first, second)) or f"{first} instead of {second}"
+            counts = " and ".join(map(str, difference.trainings))
+            rows.append(
+                [
+                    question, one.words, counts, one.interval(difference), difference.p, adjusted,
+                    difference.seed_share, difference.seeds_needed(),
+                ]
+            )  # fmt: skip
+    columns = ("question", "of", "trainings", "difference", "p", "p (Holm)", "share of seeds", "seeds needed")
     note = (
         "Trainings and images are both a sample; the share is that of the variance which more trainings would lessen. "
-        "So many of each would show the difference in four of five attempts."
+        "So many of each would show the difference in four of five attempts. Differences of counts are ratios."
     )
-    return (
-        Section(f"{name}-trainings", f"{name}: would other trainings say the same?", columns, rows, (note,))
-        if rows
-        else None
-    )
+    title = f"{name}: would other trainings say the same?"
+    return Section(f"{name}-trainings", title, columns, rows, (note,)) if pairs else None
 
 
 def _mean(values: Numbers) -> float:

@@ -10,6 +10,7 @@ from suffice.compare import compare_study, study_of_models
 from suffice.compare.indices import Index
 from suffice.compare.sections import Comparison, Section
 from suffice.errors import OptionError, StudyError
+from suffice.study.choices import Contrast
 from tests.study.small import MODELS, write_pictures
 
 ANY = "tests.study.small:any_of"
@@ -165,14 +166,20 @@ def test_trainings_are_compared_where_there_are_several(monkeypatch):
                 {
                     "model": f"{group}#{seed}", "group": group, "seed": str(seed), "index": i,
                     "mses": 3 + i + shift + seed, "mean_size": 2.0 + i / 9 + seed / 9, "distinct_50": 9 + i + seed,
+                    "distinct_80": 5 + i + seed,
                 }
                 for i in range(count)
             ]  # fmt: skip
-    section = _trainings(pa.Table.from_pylist(table), "evidence")
+    section = _trainings(pa.Table.from_pylist(table), "evidence", ())
     found = {row["of"]: row for row in rows(section)}
+    assert found["MSEs"]["question"] == "a instead of b"
     assert found["MSEs"]["difference"].high < 1  # the first has fewer
     assert found["cells of an MSE"]["difference"].value == pytest.approx(0, abs=1e-9)
     assert found["MSEs"]["trainings"] == "3 and 3"
+    asked = [Contrast("b", "a", "more of it")]
+    (named,) = (row for row in rows(_trainings(pa.Table.from_pylist(table), "evidence", asked)) if row["of"] == "MSEs")
+    assert named["question"] == "more of it"
+    assert named["difference"].value == pytest.approx(1 / found["MSEs"]["difference"].value)
 
 
 def test_wide_tables_have_numbers_above_columns():
