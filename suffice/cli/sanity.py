@@ -41,6 +41,10 @@ def sanity(
     ] = None,
     draws: Annotated[int, typer.Option(min=1, help="How many times random weights are drawn.")] = 1,
     option: opt.MethodOptions = None,
+    permuted_option: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="For --check data: an option for the permuted model alone."),
+    ] = None,
     count: opt.FirstImages = None,
     out: Annotated[
         Path | None, typer.Option(callback=opt.writable, help="Folder for table, CSV, Parquet and figures.")
@@ -64,6 +68,9 @@ def sanity(
         raise OptionError("--check data draws no random weights, so it takes neither --draws nor --how.")
     opened = images.open(count)
     methods, options = opt.chosen_methods(method, option)
+    if check != "data" and permuted_option:
+        raise OptionError("--permuted-option is for --check data.")
+    permuted_options = opt.chosen_methods(method, permuted_option)[1]
     net = model.load()
     on_error = images.on_error_of(opened)
     shared: dict[str, Any] = {"options": options, "seed": seed, "batch_size": batch or "auto", "on_error": on_error}
@@ -74,7 +81,7 @@ def sanity(
             named = weights.is_file() or weights.suffix in (".safetensors", ".pth", ".pt")
             given = {"checkpoint": weights} if named else {"model": permuted_model, "checkpoint": None}
             other = replace(model, random_weights=False, **given).load()
-            found = data_randomization(net, other, opened, methods, **shared)
+            found = data_randomization(net, other, opened, methods, permuted_options=permuted_options, **shared)
         else:
             found = sanity_check(net, opened, methods, check=check, how=how, draws=draws, **shared)
     written = _write(found, out, format) if out is not None else ""

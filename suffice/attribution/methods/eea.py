@@ -35,7 +35,10 @@ Given = str | Path | TrainedExplainer | LoadedExplainer | None
 
 def _lacks_explainer(net: Classifier, options: Mapping[str, Any]) -> str | None:
     """Why the method cannot begin with these options."""
-    if options.get("mode") == "scratch" or options.get("explainer") is not None:
+    given = options.get("explainer")
+    if isinstance(given, (str, Path)) and not Path(given).is_file():
+        return f"there is no explainer {given}; `suffice train explainer --model {net.name} --images …` trains one"
+    if options.get("mode") == "scratch" or given is not None:
         return None
     if ready_explainer(net, any_weights=bool(options.get("any_weights"))) is not None:
         return None

@@ -21,11 +21,15 @@ from suffice.vision.identity import weights_hash
 
 
 def _lacks_explainer(net: Classifier, options: Mapping[str, Any]) -> str | None:
-    if options.get("explainer") is not None:
+    given = options.get("explainer")
+    train = f"`suffice train shapley --model {net.name} --images …`"
+    if isinstance(given, (str, Path)) and not Path(given).is_file():
+        return f"there is no file {given}; {train} trains an explainer"
+    if given is not None:
         return None
     return (
-        "no explainer of it is ready; train one with suffice.attribution.learned.train_shapley(net, images), and give "
-        "it, or the file that save_shapley made of it, as explainer="
+        f"no explainer of it is ready; train one with {train} and give its file as explainer=PATH, or what "
+        "suffice.attribution.learned.train_shapley(net, images) returns"
     )
 
 
@@ -41,7 +45,8 @@ def vit_shapley(batch: Batch, *, explainer: str | Path | LearnedShapley | None =
 
     Args:
         batch: The images.
-        explainer: What :func:`suffice.attribution.learned.train_shapley` returned, or a file of it.
+        explainer: What :func:`suffice.attribution.learned.train_shapley` returned, or a file
+            that ``suffice train shapley`` wrote.
 
     Returns:
         [B, h, w], at the resolution of the explainer's last layer. They add up to the surrogate's score of the image

@@ -113,6 +113,7 @@ def data_randomization(
     *,
     targets: Targets = None,
     options: Mapping[str, Mapping[str, Any]] | None = None,
+    permuted_options: Mapping[str, Mapping[str, Any]] | None = None,
     seed: int = 0,
     batch_size: int | Literal["auto"] = "auto",
     on_error: OnError = "raise",
@@ -126,6 +127,8 @@ def data_randomization(
 
     Arguments are those of :func:`sanity_check`, and ``permuted``, the same network trained on permuted labels. The
     images are ones that neither was trained on; the classes are, for None, what ``net`` predicts.
+    ``permuted_options`` are options for the second model alone, such as ``{"eea": {"explainer": FILE}}``: a method that
+    has learned from the first one keeps what it learned, unless it is given what was learned from the second.
     """
     trained, other = as_classifier(net), as_classifier(permuted)
 
@@ -135,8 +138,9 @@ def data_randomization(
 
     steps = (TRAINED, "permuted labels")
     report = partial(SanityReport, check="data", how="trained", steps=steps, draws=1, seed=seed)
+    shared: tuple[Any, ...] = (batch_size, on_error, on_progress)
     return _compare(
-        report, versions, trained, images, methods, targets, options or {}, batch_size, on_error, on_progress
+        report, versions, trained, images, methods, targets, options or {}, *shared, (other, permuted_options or {})
     )
 
 
@@ -151,8 +155,12 @@ def _compare(
     batch_size: int | Literal["auto"],
     on_error: OnError,
     on_progress: Callable[[int, int], None] | None,
+    own_options: tuple[Classifier | None, Mapping[str, Mapping[str, Any]]] = (None, {}),
 ) -> SanityReport:
-    """Compare the maps of a model with those of its versions in each draw, block by block of the images."""
+    """Compare the maps of a model with those of its versions in each draw, block by block of the images.
+
+    One of the versions may have options of its own.
+    """
     steps, draws, seed = (report.keywords[name] for name in ("steps", "draws", "seed"))
     given = open_images(images.detach() if isinstance(images, Tensor) else images)
     chosen = _fitting(methods, net, options)
@@ -170,6 +178,8 @@ def _compare(
         # What a method has learned of the trained model stays when that is randomized.
         kept = {"any_weights": True} if "any_weights" in method.options else {}
         own = {**kept, **options.get(method.name, {})}
+        if version is own_options[0]:
+            own |= own_options[1].get(method.name, {})
         found = attribute(version, some, method, classes, seed=seed, batch_size=batch_size, **own)
         done += len(some)
         if on_progress is not None:
@@ -193,7 +203,10 @@ def _compare(
     settings = {
         "check": report.keywords["check"], "how": report.keywords["how"], "draws": draws, "seed": seed,
         "methods": {method.name: {**method.options, **options.get(method.name, {})} for method in chosen},
+        "permuted_options": {method.name: dict(own_options[1].get(method.name, {})) for method in chosen},
     }  # fmt: skip
+    if not any(own_options[1].values()):
+        del settings["permuted_options"]
     return report(
         rows=tuple(own.row(method.name) for method, own in gathered),
         model=net.name,
