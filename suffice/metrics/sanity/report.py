@@ -80,6 +80,23 @@ class SanityRow:
         return torch.as_tensor(over_images + over_draws).sqrt()
 
 
+def verdict_of(row: SanityRow, check: Check, steps: Sequence[str]) -> Verdict:
+    """Whether the maps of a method depend on what was randomized; see :meth:`SanityReport.verdict`."""
+    means = torch.stack([row.means(kind) for kind in JUDGED])
+    twice = 2 * torch.stack([row.standard_errors(kind) for kind in JUDGED]).nan_to_num(0.0)
+    first = 1 if check == "independent" else len(steps) - 1
+    below = ((means + twice).amax(dim=0) < LIMIT)[first:]
+    above = ((means - twice).amax(dim=0) > LIMIT)[first:]
+    if below.all():
+        return Verdict(True, f"depends on {SUBJECT[check]}")
+    if not above.any():
+        return Verdict(None, "unclear")
+    if check == "independent":
+        kept = [step for step, kept in zip(steps[1:], above.tolist(), strict=True) if kept]
+        return Verdict(False, f"hardly depends on {', '.join(kept)}")
+    return Verdict(False, f"does not depend on {SUBJECT[check]}")
+
+
 @dataclass(frozen=True, eq=False)
 class SanityReport:
     """What a sanity check found.
@@ -135,20 +152,7 @@ class SanityReport:
         of their ranks. The rule is a convention: look at the curves too, and at what maps of different images have in
         common.
         """
-        row = self.row(method)
-        means = torch.stack([row.means(kind) for kind in JUDGED])
-        twice = 2 * torch.stack([row.standard_errors(kind) for kind in JUDGED]).nan_to_num(0.0)
-        first = 1 if self.check == "independent" else len(self.steps) - 1
-        below = ((means + twice).amax(dim=0) < LIMIT)[first:]
-        above = ((means - twice).amax(dim=0) > LIMIT)[first:]
-        if below.all():
-            return Verdict(True, f"depends on {SUBJECT[self.check]}")
-        if not above.any():
-            return Verdict(None, "unclear")
-        if self.check == "independent":
-            kept = [step for step, kept in zip(self.steps[1:], above.tolist(), strict=True) if kept]
-            return Verdict(False, f"hardly depends on {', '.join(kept)}")
-        return Verdict(False, f"does not depend on {SUBJECT[self.check]}")
+        return verdict_of(self.row(method), self.check, self.steps)
 
     def cells(self) -> Iterator[list[str]]:
         """Rows as text, under ``HEADINGS``: after complete randomization, or of the layer alone that matters least."""

@@ -4,6 +4,7 @@
 * :func:`list_figures`, :func:`find_figure`, :class:`Figure`: what there is, and which figure of which paper it is.
 * :class:`Drawing`: a figure, to be shown, saved, and put on a page.
 * :func:`figure`: how a figure is declared, here and in other packages.
+* :mod:`queries`: SQL that gives the numbers of figures and tables, as DuckDB runs it.
 """
 
 from suffice.report.figures.drawing import Drawing

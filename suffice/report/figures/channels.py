@@ -9,6 +9,7 @@ import numpy as np
 
 from suffice.compare import Activations
 from suffice.draw.theme import Looks
+from suffice.report.figures import queries
 from suffice.report.figures.charts import Marked, altair, data_of, sentence, specification
 from suffice.report.figures.drawing import Drawing
 from suffice.report.figures.papers import CVPR
@@ -87,10 +88,8 @@ def activations(study: Study, *, measurement: str | None = None) -> list[Drawing
                 alt=f"Unevenness of channels (Gini index of their mean maxima): {sentence(words, 20)}.",
                 spec=activation_chart(table),
                 table=table,
-                source=origin(
-                    study, [name], f"SELECT model, layer, maxima FROM {name} WHERE error IS NULL\n"
-                    "suffice.compare.Activations.sorted_means and dominance.",
-                ),
+                source=origin(study, [name], "Unevenness: suffice.compare.Activations.dominance."),
+                query=queries.channels(study, name),
             )
-        )  # fmt: skip
+        )
     return made

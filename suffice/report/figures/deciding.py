@@ -10,6 +10,7 @@ import numpy as np
 from suffice.compare import how_it_decides
 from suffice.draw.theme import Looks
 from suffice.errors import OptionError
+from suffice.report.figures import queries
 from suffice.report.figures.charts import Marked, altair, data_of, sentence, specification, zoom
 from suffice.report.figures.drawing import Drawing
 from suffice.report.figures.explanations import lines_chart
@@ -135,7 +136,6 @@ def compositionality(study: Study, *, measurement: str | None = None) -> list[Dr
         rows = good_rows(study, name, ("index", *columns, "depth_ratio_sums", "depth_counts"))
         families = families_of(study, list(by_model(rows)))
         table, depth = levels_table(rows, families), depth_table(rows, families)
-        averages = ", ".join(f"avg({column})" for column in columns)
         last = [row for row in table.to_pylist() if row["level"] == LEVELS[-1]]
         made.append(
             Drawing(
@@ -148,9 +148,8 @@ def compositionality(study: Study, *, measurement: str | None = None) -> list[Dr
                 + ".",
                 spec=_levels_chart(table),
                 table=table,
-                source=origin(
-                    study, [name], f"SELECT model, {averages} FROM {name} WHERE error IS NULL GROUP BY model"
-                ),
+                source=origin(study, [name]),
+                query=queries.mean_of_models(study, name, {f"at_{level}": f"distinct_{level}" for level in LEVELS}),
             )
         )
         first = [row for row in depth.to_pylist() if row["taken"] == 1]
@@ -167,9 +166,8 @@ def compositionality(study: Study, *, measurement: str | None = None) -> list[Dr
                     depth, "taken", "ratio", across="cells taken away from an MSE", up="confidence left", percent=True
                 ),
                 table=depth,
-                source=origin(
-                    study, [name], f"SELECT model, depth_ratio_sums, depth_counts FROM {name} WHERE error IS NULL"
-                ),
+                source=origin(study, [name]),
+                query=queries.left(study, name),
             )
         )
     return made
@@ -198,12 +196,17 @@ def plane(study: Study, *, measurement: str | None = None) -> list[Drawing]:
                 alt=f"MSEs and sub-explanations (≥ 50 %) an image, geometric means: {sentence(words, 20)}.",
                 spec=plane_chart(table),
                 table=table,
-                source=origin(
-                    study, [name], f"SELECT model, mses, distinct_50 FROM {name} WHERE error IS NULL\n"
-                    "suffice.compare.how_it_decides of the rows of each model.",
+                source=origin(study, [name], "Intervals: suffice.compare.how_it_decides."),
+                query=queries.select(
+                    study,
+                    name,
+                    f"model, {queries.geometric('mses')} AS disjunctivism,\n"
+                    f"       {queries.geometric('distinct_50')} AS compositionality",
+                    "GROUP BY model\nORDER BY model",
+                    "mses > 0",
                 ),
             )
-        )  # fmt: skip
+        )
     return made
 
 

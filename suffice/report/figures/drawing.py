@@ -34,7 +34,8 @@ class Drawing:
         spec: A Vega-Lite specification with its data inline and without ``config``, as wide as its place; or
         svg: a drawing by :mod:`suffice.draw`.
         table: The numbers behind it.
-        source: Measurements, protocol and settings, and the query that gives the table.
+        source: Measurements, protocol and settings, and the functions that made what is no SQL.
+        query: SQL that gives the numbers, or what they were made from; DuckDB runs it in the folder of the study.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Drawing:
     svg: str | None = None
     table: pyarrow.Table | None = None
     source: str = ""
+    query: str = ""
 
     def themed(self, dark: bool = False, width: int | None = None) -> dict[str, Any]:
         """The specification with the look of light or dark pages; of a fixed width, where one is given."""
@@ -70,7 +72,7 @@ class Drawing:
 
     def save(self, path: str | Path, dark: bool = False, width: int = WIDTH) -> Path:
         """Write it to a file, as SVG, PNG or PDF by its ending; an SVG says in its metadata where it comes from."""
-        return save_picture(self.to_svg(dark, width), path, self.source)
+        return save_picture(self.to_svg(dark, width), path, "\n".join(filter(None, (self.source, self.query))))
 
     def to_html(self, dark: bool = False) -> str:
         """The figure with its title and how to read it, as a part of a page."""

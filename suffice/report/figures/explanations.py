@@ -10,6 +10,7 @@ import numpy as np
 
 from suffice.compare import explained_by
 from suffice.draw.theme import Looks
+from suffice.report.figures import queries
 from suffice.report.figures.charts import Marked, altair, data_of, sentence, specification
 from suffice.report.figures.choosing import chosen_image
 from suffice.report.figures.drawing import Drawing
@@ -133,11 +134,6 @@ def mse_sizes(study: Study, *, measurement: str | None = None, image: str | int 
         sizes = {model: _sizes(own, one) for model, own in by_model(rows).items()}
         table = sizes_table(sizes, families_of(study, list(sizes)))
         where = "" if one is None else f" in {study.plan.names[one]}"
-        only = "" if one is None else f" AND index = {one}"
-        query = (
-            f"SELECT model, size, count(*) AS mses FROM (SELECT model, unnest(sizes) AS size FROM {name} "
-            f"WHERE error IS NULL{only}) GROUP BY ALL"
-        )
         made.append(
             Drawing(
                 name="mse-sizes" if one is None else f"mse-sizes-{one}",
@@ -147,7 +143,8 @@ def mse_sizes(study: Study, *, measurement: str | None = None, image: str | int 
                 alt=f"MSEs by their size{where}. Most frequent size: {_modes(table)}.",
                 spec=lines_chart(table, "size", "per_image", across="cells of an MSE", up="MSEs an image"),
                 table=table,
-                source=origin(study, [name], query),
+                source=origin(study, [name]),
+                query=queries.sizes(study, name, one),
             )
         )
     return made
@@ -167,10 +164,6 @@ def explained(study: Study, *, measurement: str | None = None) -> list[Drawing]:
         rows = good_rows(study, name, ("index", "sizes"))
         sizes = {model: own["sizes"].to_pylist() for model, own in by_model(rows).items()}
         table = explained_table(sizes, families_of(study, list(sizes)))
-        query = (
-            f"SELECT model, list_min(sizes) AS cells, count(*) AS images FROM {name} WHERE error IS NULL GROUP BY ALL\n"
-            "Summed up by suffice.compare.explained_by."
-        )
         spec = lines_chart(
             table, "cells", "share", across="cells shown, at most", up="images explained", step=True, percent=True
         )
@@ -183,7 +176,8 @@ def explained(study: Study, *, measurement: str | None = None) -> list[Drawing]:
                 alt=f"Share of images explained by so many cells. {_halves(table)}.",
                 spec=spec,
                 table=table,
-                source=origin(study, [name], query),
+                source=origin(study, [name]),
+                query=queries.explained(study, name, max(table["cells"].to_pylist(), default=0)),
             )
         )
     return made
@@ -213,7 +207,6 @@ def diverse(study: Study, *, measurement: str | None = None) -> list[Drawing]:
             ]
         )  # fmt: skip
         apart = (f"{r['model']} {r['mean']:.3g}" for r in table.to_pylist() if r["overlap"] == 0)
-        averages = ", ".join(f"avg(diverse_{overlap})" for overlap in OVERLAPS)
         made.append(
             Drawing(
                 name="diverse",
@@ -223,7 +216,10 @@ def diverse(study: Study, *, measurement: str | None = None) -> list[Drawing]:
                 alt=f"Largest family of MSEs without a common cell, mean over images: {sentence(apart, 20)}.",
                 spec=lines_chart(table, "overlap", "mean", across="cells that two may share", up="MSEs, at most"),
                 table=table,
-                source=origin(study, [name], f"SELECT model, {averages} FROM {name} WHERE error IS NULL GROUP BY 1"),
+                source=origin(study, [name]),
+                query=queries.mean_of_models(
+                    study, name, {f"sharing_{overlap}": f"diverse_{overlap}" for overlap in OVERLAPS}
+                ),
             )
         )
     return made

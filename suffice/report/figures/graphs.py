@@ -6,6 +6,7 @@ from typing import Literal
 
 from suffice.errors import StudyError
 from suffice.evidence.result import Evidence
+from suffice.report.figures import queries
 from suffice.report.figures.charts import sentence
 from suffice.report.figures.choosing import chosen_image, some_models
 from suffice.report.figures.drawing import Drawing
@@ -67,7 +68,14 @@ def attention_graphs(
                 f"none can go. Each step down takes a cell away; the number is the confidence that is left.{more}",
                 alt=f"Structured attention graphs of {title}: {sentence(words, 20)}.",
                 svg=side_by_side(drawings, title=f"Structured attention graphs of {title}", columns=_columns(layout)),
-                source=origin(study, [name], f"SELECT model, mse_cells, mse_ratios FROM {name} WHERE index = {index}"),
+                source=origin(study, [name]),
+                query=queries.select(
+                    study,
+                    name,
+                    "model, label, confidence, mses, smallest, mse_cells, mse_ratios",
+                    "ORDER BY model",
+                    f'"index" = {index}',
+                ),
             )
         )
     return made

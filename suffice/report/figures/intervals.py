@@ -11,6 +11,7 @@ import numpy as np
 from suffice.compare.pairwise import as_columns, bootstrap_mean, holm, wilcoxon
 from suffice.compare.ranking import letters_of
 from suffice.draw.theme import Looks
+from suffice.report.figures import queries
 from suffice.report.figures.charts import Marked, altair, data_of, names_axis, sentence, specification
 from suffice.report.figures.drawing import Drawing
 from suffice.report.figures.papers import CVPR, PREPRINT
@@ -123,7 +124,6 @@ def summary(study: Study, *, measurement: str | None = None) -> list[Drawing]:
         for column, (short, title, axis) in QUANTITIES.items():
             values = aligned(rows, column)
             table = interval_table(values, families_of(study, list(values)))
-            query = f"SELECT model, avg({column}) AS mean FROM {name} WHERE error IS NULL GROUP BY model"
             made.append(
                 Drawing(
                     name=f"summary-{short}",
@@ -133,7 +133,8 @@ def summary(study: Study, *, measurement: str | None = None) -> list[Drawing]:
                     alt=f"{title}, mean and 95 % interval: {interval_words(table)}.",
                     spec=interval_chart(table, axis),
                     table=table,
-                    source=origin(study, [name], f"{query}\nIntervals and letters: suffice.compare."),
+                    source=origin(study, [name], "Intervals and letters: suffice.compare."),
+                    query=queries.mean_of_models(study, name, {"mean": column}),
                 )
             )
     return made

@@ -13,7 +13,7 @@ from suffice.draw.words import text_width
 from suffice.errors import OptionError
 from suffice.report.figures.charts import Marked, altair, data_of, specification, zoom
 from suffice.report.figures.drawing import Drawing
-from suffice.report.figures.matrices import cross_tests
+from suffice.report.figures.matrices import cross_query, cross_tests
 from suffice.report.figures.papers import CVPR, PREPRINT
 from suffice.report.figures.reading import origin
 from suffice.report.figures.registry import figure
@@ -225,11 +225,14 @@ def landscape(
                 spec=landscape_chart(table, *axes),
                 table=table,
                 source=origin(
-                    study, [name], f"SELECT maps_of, model, index, {one}, whole, hidden FROM {name}\n"
+                    study,
+                    [name],
+                    "Positions, from the matrix that the query gives: "
                     f"suffice.compare.CrossTest.landscape(metric={one!r}, projection={projection!r}).",
                 ),
+                query=cross_query(study, name, found, one),
             )
-        )  # fmt: skip
+        )
     return made
 
 
@@ -261,11 +264,14 @@ def tree(
                 spec=tree_chart(placed, found.families),
                 table=table,
                 source=origin(
-                    study, [name], f"SELECT maps_of, model, index, {one}, whole, hidden FROM {name}\n"
+                    study,
+                    [name],
+                    "Distances, from the matrix that the query gives: "
                     f"suffice.compare.CrossTest.landscape(metric={one!r}).tree, average linkage.",
                 ),
+                query=cross_query(study, name, found, one),
             )
-        )  # fmt: skip
+        )
     return made
 
 

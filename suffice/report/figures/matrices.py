@@ -10,6 +10,7 @@ from suffice.compare import CrossTest
 from suffice.compare.families import FamilyMatrix
 from suffice.draw.palettes import INK, RAMP
 from suffice.draw.theme import Looks
+from suffice.report.figures import queries
 from suffice.report.figures.charts import altair, data_of, sentence, specification
 from suffice.report.figures.drawing import Drawing
 from suffice.report.figures.papers import CVPR, PREPRINT
@@ -20,10 +21,9 @@ from suffice.study import Study
 if TYPE_CHECKING:
     import pyarrow
 
-CROSS_QUERY = "SELECT maps_of, model, avg({metric}) AS score FROM {name} WHERE error IS NULL GROUP BY ALL"
 NORMALIZED = (
-    "Normalized by suffice.compare.CrossTest: (score - hidden) / (whole - hidden), with means over images of the "
-    "tested model's confidence on whole images and on the baseline."
+    "Normalized: (score - low) / (high - low), with means over images of the tested model's confidence on whole images "
+    "(high) and on the baseline (low)."
 )
 
 
@@ -39,6 +39,14 @@ def cross_tests(study: Study, measurement: str | None = None, method: str | None
         there = dict.fromkeys(rows["method"].to_pylist()) if "method" in rows.column_names else {None: None}
         found += [(name, CrossTest.from_table(rows, one)) for one in there if method in (None, one)]
     return found
+
+
+def cross_query(study: Study, table: str, found: CrossTest, metric: str, *, families: bool = False) -> str:
+    """SQL for the matrix of a cross-test by a metric, or for that of families."""
+    own = f"hidden_{metric}"  # where the score of a baseline is not its confidence
+    hidden = own if own in good_rows(study, table, (own,)).column_names else "hidden"
+    query = queries.crossed_families if families else queries.crossed
+    return query(study, table, metric, hidden, found.about.get("method"))
 
 
 def matrix_table(values: np.ndarray, rows: list[str], columns: list[str], **more: np.ndarray) -> pyarrow.Table:
@@ -192,7 +200,8 @@ def cross_test(
                         table, down="maps of", across="tested on", order=list(looks.names), value=f"{one}, normalized"
                     ),
                     table=table,
-                    source=origin(study, [name], f"{CROSS_QUERY.format(metric=one, name=name)}\n{NORMALIZED}"),
+                    source=origin(study, [name], NORMALIZED),
+                    query=cross_query(study, name, found, one),
                 )
             )
     return made
@@ -233,9 +242,8 @@ def families(
                         table, down="maps of", across="tested on", order=names, value=f"{one}, normalized", step=44
                     ),
                     table=table,
-                    source=origin(
-                        study, [name], f"{CROSS_QUERY.format(metric=one, name=name)}\nsuffice.compare.family_matrix."
-                    ),
+                    source=origin(study, [name], f"{NORMALIZED}\nIntervals and test: suffice.compare.family_matrix."),
+                    query=cross_query(study, name, found, one, families=True),
                 )
             )
     return made

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from suffice.draw.theme import Looks
 from suffice.metrics import ScoreTable
 from suffice.metrics.scores import higher_is_better, with_arrow
+from suffice.report.figures import queries
 from suffice.report.figures.charts import Marked, altair, data_of, names_axis, sentence, specification
 from suffice.report.figures.drawing import Drawing, named
 from suffice.report.figures.matrices import matrix_chart
@@ -123,7 +124,7 @@ def _methods_drawing(
         shade="goodness",
         value="mean",
     )
-    metrics = ", ".join(f'avg("{one}")' for one in scores.metrics)
+    averages = ", ".join(f"{queries.judged(one)} AS {queries.name(one)}" for one in scores.metrics)
     return Drawing(
         name=named(title),
         title=f"Methods by {'metrics' if across == 'metric' else 'models'}: {about}",
@@ -132,7 +133,10 @@ def _methods_drawing(
         alt=f"{about}, protocol {scores.protocol}, {scores.images} images. {said}.",
         spec=spec,
         table=table,
-        source=origin(study, [name], f"SELECT model, method, {metrics} FROM {name} WHERE error IS NULL GROUP BY ALL"),
+        source=origin(study, [name], "Marks: suffice.metrics.ScoreTable.standing."),
+        query=queries.select(
+            study, name, f"model, method, {averages}", "GROUP BY model, method\nORDER BY model, method"
+        ),
     )
 
 
@@ -192,6 +196,7 @@ def time(study: Study, *, measurement: str | None = None) -> list[Drawing]:
             alt=f"Seconds for a map: {sentence(words, 16)}.",
             spec=time_chart(table),
             table=table,
-            source=origin(study, tables, "Metadata 'spent' of the tables of maps: seconds / images of each shard."),
+            source=origin(study, tables, "Seconds and images of each shard are in the metadata of its file."),
+            query=queries.seconds(study, tables),
         )
     ]

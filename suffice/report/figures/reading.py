@@ -64,15 +64,15 @@ def families_of(study: Study, models: Sequence[str] | None = None) -> dict[str, 
     return {one.label: one.family or "" for one in study.plan.models if wanted is None or one.label in wanted}
 
 
-def origin(study: Study, tables: Sequence[str], query: str) -> str:
-    """Where numbers come from: the measurements with their settings, and the query that gives them."""
+def origin(study: Study, tables: Sequence[str], made: str = "") -> str:
+    """Where numbers come from: the measurements with their settings, and what made of them what is no SQL."""
     plan = study.plan
     lines = [f"Study {plan.asked.name}: {len(plan.models)} models, {len(plan.names)} images."]
     for table in tables:
         for name in plan.asked.named(table):
             asked = {key: value for key, value in plan.asked.measure[name].items() if key != "models"}
             lines.append(f"Measurement {name}: {settings_in_words(asked)}.")
-    return "\n".join([*lines, query.strip()])
+    return "\n".join([*lines, *([made.strip()] if made else [])])
 
 
 def settings_in_words(settings: Mapping[str, Any]) -> str:

@@ -11,6 +11,7 @@ from suffice.draw.theme import Looks
 from suffice.errors import OptionError
 from suffice.metrics.sanity import SanityRow
 from suffice.metrics.sanity.report import LIMIT
+from suffice.report.figures import queries
 from suffice.report.figures.charts import Marked, altair, data_of, names_axis, sentence, specification
 from suffice.report.figures.drawing import Drawing, named
 from suffice.report.figures.papers import EEA
@@ -107,7 +108,8 @@ def sanity(study: Study, *, measurement: str | None = None, similarity: Similari
         table = sanity_table(pa.concat_tables([rows for _, rows in parts]), similarity)
         last = {row["method"]: row for row in table.to_pylist()}
         words = (f"{m} {r['mean']:.2f}" for m, r in last.items())
-        query = f"SELECT method, step, layer, avg({similarity}) FROM {{}} WHERE model = '{model}' GROUP BY ALL"
+        what = f"method, step, any_value(layer) AS layer, avg({similarity}) AS mean"
+        rest = "GROUP BY method, step\nORDER BY method, step"
         made.append(
             Drawing(
                 name=named(f"sanity-{check}-{model}"),
@@ -118,7 +120,8 @@ def sanity(study: Study, *, measurement: str | None = None, similarity: Similari
                 f"step: {sentence(words, 12)}.",
                 spec=sanity_chart(table, AXIS[check], TITLES[similarity]),
                 table=table,
-                source=origin(study, names, "\n".join(query.format(name) for name in names)),
+                source=origin(study, names),
+                query=queries.select(study, names, what, rest, f"model = {queries.text(model)}"),
             )
         )
     return made
@@ -173,5 +176,7 @@ def data_randomization(folder: Path, *, similarity: Similarity = "spearman") -> 
         f"{sentence(words, 12)}.",
         spec=box_chart(table, TITLES[similarity]),
         table=table,
-        source=f"{file.name} of suffice sanity: SELECT method, image, {similarity} FROM sanity WHERE step = 1",
+        source=f"{file.name} of suffice sanity --check data, its last step.",
+        query=f"SELECT method, image, {similarity} AS similarity\nFROM read_parquet({queries.text(file.name)})\n"
+        f"WHERE step = (SELECT max(step) FROM read_parquet({queries.text(file.name)}));",
     )

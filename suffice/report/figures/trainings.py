@@ -11,6 +11,7 @@ import numpy as np
 from suffice.compare import compare_trainings
 from suffice.draw.theme import Looks
 from suffice.errors import OptionError
+from suffice.report.figures import queries
 from suffice.report.figures.charts import Marked, altair, data_of, names_axis, sentence, specification
 from suffice.report.figures.drawing import Drawing
 from suffice.report.figures.intervals import QUANTITIES
@@ -114,7 +115,7 @@ def trainings(study: Study, *, measurement: str | None = None, column: str = "di
     for name in tables_of(study, "evidence", measurement):
         values, families = trained_several_times(study, name, column)
         _, title, axis = QUANTITIES.get(column, (column, column, column))
-        query = f'SELECT "group", seed, avg({column}) AS mean FROM {name} WHERE error IS NULL GROUP BY ALL'
+        query = queries.mean_of_trainings(study, name, column)
         table = trainings_table(values, families)
         groups = {row["group"]: row["of_group"] for row in table.to_pylist()}
         count = sum(map(len, values.values()))
@@ -129,7 +130,8 @@ def trainings(study: Study, *, measurement: str | None = None, column: str = "di
                 + ".",
                 spec=trainings_chart(table, axis),
                 table=table,
-                source=origin(study, [name], query),
+                source=origin(study, [name]),
+                query=query,
             )
         )
         if len(values) < 2:
@@ -147,7 +149,8 @@ def trainings(study: Study, *, measurement: str | None = None, column: str = "di
                 + ".",
                 spec=matrix_chart(needed, down="network", across="and", format=",.0f", value="trainings of each"),
                 table=needed,
-                source=origin(study, [name], f"{query}\nsuffice.compare.compare_trainings(…).seeds_needed()."),
+                source=origin(study, [name], "Trainings: suffice.compare.compare_trainings(…).seeds_needed()."),
+                query=query,
             )
         )
     return made

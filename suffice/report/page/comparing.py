@@ -90,6 +90,7 @@ class Comparison:
         names: Of models, families or methods.
         both: From two names to their values of the same images, [N] each; NaN where one has none.
         trainings: From a name to its values training by training, [T, N], where there are several.
+        members: The models behind a name, where it is not itself one.
     """
 
     def __init__(
@@ -98,8 +99,10 @@ class Comparison:
         names: Sequence[str],
         both: Callable[[str, str], Both],
         trainings: Mapping[str, Numbers] | None = None,
+        members: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         self.quantity, self.names, self.trainings = quantity, list(names), trainings or {}
+        self.members = members or {}
         self._both = both
 
     @classmethod

@@ -1,4 +1,4 @@
-"""Tables about methods: which is truest, whether maps are sane, and whether models agree."""
+"""Tables about methods: which is truest, and whether models agree."""
 
 from __future__ import annotations
 
@@ -8,19 +8,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from suffice.report.figures import queries
 from suffice.report.figures.reading import good_rows
-from suffice.report.page.comparing import Comparison
+from suffice.report.page.comparing import Comparison, Pair
 from suffice.report.page.content import Cell, Column, Finding, Source, Table
 from suffice.report.page.findings import evidence, sentence
 from suffice.report.page.models import model_cell
 from suffice.report.page.quantities import MethodScores, direction
-from suffice.report.page.sources import TEST, select, source_of
+from suffice.report.page.sources import TEST, source_of
 from suffice.report.page.wording import NONE, counted, listed, percent, short
 
 if TYPE_CHECKING:
     from suffice.study import Study
-
-SIMILARITIES = ("absolute_spearman", "spearman", "ssim")
 
 
 def method_table(study: Study, scores: MethodScores, comparisons: dict[str, Comparison]) -> Table:
@@ -45,13 +44,13 @@ def method_table(study: Study, scores: MethodScores, comparisons: dict[str, Comp
         keys.append({"method": method})
     columns = [Column("Method")]
     if not alike:
-        query = select(study, scores.table, "count(DISTINCT model)", where="method = '{method}'")
+        query = queries.select(study, scores.table, "count(DISTINCT model)", where="method = '{method}'")
         columns.append(Column("Models", "number", query=query))
     for metric in scores.metrics:
-        query = select(study, scores.table, f'avg("{metric}")', where="method = '{method}'")
+        query = queries.select(study, scores.table, queries.judged(metric), where="method = '{method}'")
         columns.append(Column(arrow(metric), "number", query=query))
-    means = ", ".join(f'avg("{metric}") AS "{metric}"' for metric in scores.metrics)
-    query = select(study, scores.table, f"method, {means}", "GROUP BY method")
+    means = ", ".join(f"{queries.judged(metric)} AS {queries.name(metric)}" for metric in scores.metrics)
+    query = queries.select(study, scores.table, f"method, {means}", "GROUP BY method")
     whole = len(scores.methods) > 1
     return Table(
         f"methods-{scores.table}",
@@ -85,10 +84,12 @@ def model_method_table(study: Study, scores: MethodScores) -> Table:
             keys.append({"model": model, "method": method})
     columns = [Column("Model"), Column("Method")]
     for metric in scores.metrics:
-        query = select(study, scores.table, f'avg("{metric}")', where="model = '{model}' AND method = '{method}'")
+        query = queries.select(
+            study, scores.table, queries.judged(metric), where="model = '{model}' AND method = '{method}'"
+        )
         columns.append(Column(arrow(metric), "number", query=query))
-    means = ", ".join(f'avg("{metric}") AS "{metric}"' for metric in scores.metrics)
-    query = select(study, scores.table, f"model, method, {means}", "GROUP BY model, method")
+    means = ", ".join(f"{queries.judged(metric)} AS {queries.name(metric)}" for metric in scores.metrics)
+    query = queries.select(study, scores.table, f"model, method, {means}", "GROUP BY model, method")
     return Table(
         f"models-methods-{scores.table}", "The same, model by model", columns, rows, keys,
         "Mean ± standard error over images.", source_of(study, scores.table, query),
@@ -109,7 +110,7 @@ def method_findings(
         if pair is not None and pair.clear:
             size = c.size(pair)
             text = f"{sentence(c, pair, size)[:-1].partition(': the ')[0]}, the next best of {len(real)} methods."
-            said.append(Finding(text, evidence(c, pair, size), "truest", _source(study, scores, metric)))
+            said.append(Finding(text, evidence(c, pair, size), "truest", _source(study, scores, metric, pair)))
         elif pair is not None:
             untold.setdefault(f"{_first_group(c, real)} cannot be told apart for the first place", []).append(metric)
         for control in scores.controls:
@@ -128,8 +129,13 @@ def _first_group(c: Comparison, real: list[str]) -> str:
     return listed([name for name in real if set(c.letters[name]) & set(first)])
 
 
-def _source(study: Study, scores: MethodScores, metric: str) -> Source:
-    query = select(study, scores.table, f'method, avg("{metric}") AS mean', "GROUP BY method")
+def _source(study: Study, scores: MethodScores, metric: str, pair: Pair) -> Source:
+    models = scores.shared(metric, pair.first, pair.second)
+    named = ", ".join(map(queries.text, models))
+    first, second = (f"method = {queries.text(one)} AND model IN ({named})" for one in (pair.first, pair.second))
+    value = f"nullif({queries.name(metric)}, 'nan'::DOUBLE)"
+    members = (len(models), len(models))
+    query = queries.difference(study, scores.table, value, first, second, members=members)
     return source_of(study, scores.table, query, test=f"{TEST}; an image’s value is the mean over models")
 
 
@@ -157,34 +163,53 @@ def agreement_table(study: Study, said: str, searched: str | None) -> Table:
             row.append(Cell(percent(both, 1), _known(both)))
         cells.append(row)
         keys.append({"one": one, "other": other})
-    from_said = select(study, said, "model, image_id, label", where="model IN ('{one}', '{other}')").rstrip(";")
+    from_said = queries.select(study, said, 'model, "index", label', where="model IN ('{one}', '{other}')").rstrip(";")
     query = (
         f"WITH said AS (\n{from_said}\n)\nSELECT avg((a.label = b.label)::INT) AS same\n"
-        "FROM said a JOIN said b USING (image_id) WHERE a.model = '{one}' AND b.model = '{other}';"
+        "FROM said a JOIN said b USING (\"index\") WHERE a.model = '{one}' AND b.model = '{other}';"
     )
     columns = [Column("One"), Column("Other"), Column("Same answer", "number", query=query)]
     if searched is not None:
-        found = select(study, searched, "DISTINCT model, image_id, unnest(mse_cells) AS cells").rstrip(";")
+        found = queries.select(study, searched, 'DISTINCT model, "index", unnest(mse_cells) AS cells').rstrip(";")
         shared_query = (
             f"WITH found AS (\n{found}\n), shared AS (\n"
-            "SELECT count(*) AS n FROM found a JOIN found b USING (image_id, cells)\n"
+            'SELECT count(*) AS n FROM found a JOIN found b USING ("index", cells)\n'
             "WHERE a.model = '{one}' AND b.model = '{other}'\n)\n"
             "SELECT any_value(n) / (count(*) - any_value(n)) AS same_sets\nFROM found, shared "
             "WHERE model IN ('{one}', '{other}');"
         )
         hint = "MSEs that both found, of those that either did"
         columns.append(Column("Same MSEs", "number", hint, shared_query))
-    whole = select(study, said, "model, image_id, label").rstrip(";")
-    everything = (
-        f"WITH said AS (\n{whole}\n)\nSELECT a.model AS one, b.model AS other, avg((a.label = b.label)::INT) AS same\n"
-        "FROM said a JOIN said b USING (image_id) WHERE a.model < b.model GROUP BY a.model, b.model;"
-    )
     reading = "How often two models name the same class"
     reading += ", and of the sets of cells that either finds enough, the share that both find." if searched else "."
     return Table(
         "agreement", "Every two models", columns, cells, keys, f"{reading} Click a heading to sort.",
-        source_of(study, said, everything),
+        source_of(study, said, _every_two(study, said, searched)),
     )  # fmt: skip
+
+
+def _every_two(study: Study, said: str, searched: str | None) -> str:
+    """The query of the whole table."""
+    answers = queries.inside(queries.select(study, said, 'model, "index", label'))
+    parts, sets, joined = [f"said AS (\n{answers}\n)"], "", ""
+    if searched is not None:
+        found = queries.inside(queries.select(study, searched, 'DISTINCT model, "index", unnest(mse_cells) AS cells'))
+        parts += [
+            f"found AS (\n{found}\n)",
+            "counts AS (\nSELECT model, count(*) AS sets FROM found GROUP BY model\n)",
+            "shared AS (\nSELECT a.model AS one, b.model AS other, count(*) AS n\n"
+            'FROM found a JOIN found b USING ("index", cells) WHERE a.model < b.model GROUP BY a.model, b.model\n)',
+        ]
+        sets = ",\n       any_value(coalesce(n, 0) / (x.sets + y.sets - coalesce(n, 0))) AS same_sets"
+        joined = (
+            "LEFT JOIN shared ON shared.one = a.model AND shared.other = b.model\n"
+            "LEFT JOIN counts x ON x.model = a.model LEFT JOIN counts y ON y.model = b.model\n"
+        )
+    return (
+        f"WITH {', '.join(parts)}\n"
+        f"SELECT a.model AS one, b.model AS other, avg((a.label = b.label)::INT) AS same{sets}\n"
+        f'FROM said a JOIN said b USING ("index")\n{joined}WHERE a.model < b.model\nGROUP BY a.model, b.model;'
+    )
 
 
 NOTHING = np.zeros(0, dtype=np.int64)
@@ -215,41 +240,6 @@ def _overlap(one: np.ndarray, other: np.ndarray) -> float:
     shared = len(np.intersect1d(one, other, assume_unique=True))
     either = len(one) + len(other) - shared
     return shared / either if either else float("nan")
-
-
-def sanity_table(study: Study, table: str) -> Table:
-    """How similar maps stay once weights are random: at the first step, and at the last."""
-    rows = good_rows(study, table, ["index", "method", "step", "draw", *SIMILARITIES])
-    there = [name for name in SIMILARITIES if name in rows.column_names]
-    columns = {name: rows[name].to_pylist() for name in ("model", "method", "step", *there)}
-    values: dict[tuple[str, str], dict[tuple[str, int], list[float]]] = defaultdict(lambda: defaultdict(list))
-    for number, (model, method) in enumerate(zip(columns["model"], columns["method"], strict=True)):
-        for name in there:
-            values[model, method][name, columns["step"][number]].append(columns[name][number])
-    cells, keys = [], []
-    for (model, method), by_step in values.items():
-        steps = sorted({step for _, step in by_step})
-        row = [model_cell(study, model), Cell(method), Cell(f"{len(steps)}", float(len(steps)))]
-        for name in there:
-            for step in (steps[0], steps[-1]):
-                mean = float(np.mean(by_step[name, step]))
-                row.append(Cell(f"{mean:.2f}", mean))
-        cells.append(row)
-        keys.append({"model": model, "method": method})
-    headings = [Column("Model"), Column("Method"), Column("Steps", "number")]
-    for name in there:
-        for when, function in (("first", "min"), ("last", "max")):
-            inside = select(study, table, f"{function}(step)", where="model = '{model}' AND method = '{method}'")
-            where = f"model = '{{model}}' AND method = '{{method}}' AND step = (\n{inside.rstrip(';')}\n)"
-            query = select(study, table, f"avg({name})", where=where)
-            headings.append(Column(f"{name.replace('_', ' ')}, {when}", "number", query=query))
-    query = select(study, table, f"model, method, step, {', '.join(f'avg({n}) AS {n}' for n in there)}", "GROUP BY ALL")
-    return Table(
-        f"sanity-{table}", "How similar maps stay to those of the trained model", headings, cells, keys,
-        "Weights are made random step by step. A map that depends on what the model has learned loses its similarity: "
-        "it should be near 0 at the last step.",
-        source_of(study, table, query),
-    )  # fmt: skip
 
 
 def _known(value: float) -> float | None:

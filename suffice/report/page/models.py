@@ -9,10 +9,11 @@ import numpy as np
 from suffice.compare import Decides, Index, how_it_decides
 from suffice.draw.theme import family_color
 from suffice.errors import OptionError
+from suffice.report.figures import queries
 from suffice.report.figures.reading import by_model, good_rows
 from suffice.report.page.comparing import Comparison
 from suffice.report.page.content import Cell, Column, Source, Table
-from suffice.report.page.sources import TEST, select, source_of
+from suffice.report.page.sources import TEST, source_of
 from suffice.report.page.wording import NONE, percent, short
 
 if TYPE_CHECKING:
@@ -61,18 +62,20 @@ def models_table(study: Study, said: str | None, right: Comparison | None) -> Ta
     own = "model = '{model}'"
     columns = [Column("Model"), Column("Family")]
     if right is not None:
-        query = select(study, str(said), "avg(correct::INT) AS right", where=own)
+        query = queries.select(study, str(said), "avg(correct::INT) AS right", where=own)
         columns.append(Column("Right", "number", "Share of labeled images whose likeliest class is the label", query))
     if said is not None:
         columns += [
-            Column("Mean confidence", "number", query=select(study, said, "avg(confidence)", where=own)),
-            Column("Images", "number", query=select(study, said, "count(*)", where=own)),
+            Column("Mean confidence", "number", query=queries.select(study, said, "avg(confidence)", where=own)),
+            Column("Images", "number", query=queries.select(study, said, "count(*)", where=own)),
         ]
     columns.append(Column("Weights", hint="Hash of the weights, its beginning"))
     source: Source | None = None
     if said is not None:
         what = "model, any_value(family) AS family, avg(correct::INT) AS right, avg(confidence) AS confidence, count(*)"
-        source = source_of(study, said, select(study, said, what, "GROUP BY model"), letters=TEST if right else "")
+        source = source_of(
+            study, said, queries.select(study, said, what, "GROUP BY model"), letters=TEST if right else ""
+        )
     return Table("models", "The models", columns, rows, keys, LETTERS if right is not None else "", source)
 
 
@@ -145,7 +148,7 @@ def enough_table(found: Deciding, sizes: Comparison) -> Table:
         Column("without", "number", "Images without evidence", _one(found, "count(*) FILTER (mses = 0)")),
     ]
     what = (
-        "model, avg(mean_size) AS cells, avg(smallest) AS smallest,\n       "
+        f"model, avg(mean_size) AS cells, avg(mean_size) / {found.cells} AS share, avg(smallest) AS smallest,\n       "
         "count(*) FILTER (mses > 0) AS with_evidence, count(*) FILTER (mses = 0) AS without_evidence"
     )
     return Table(
@@ -156,7 +159,9 @@ def enough_table(found: Deciding, sizes: Comparison) -> Table:
         keys,
         f"A minimal sufficient explanation (MSE) is a set of the image’s {found.cells} cells that keeps the answer, "
         f"and of which no part does. {LETTERS}",
-        source_of(study, table, select(study, table, what, "GROUP BY model"), intervals=BOOTSTRAP, letters=TEST),
+        source_of(
+            study, table, queries.select(study, table, what, "GROUP BY model"), intervals=BOOTSTRAP, letters=TEST
+        ),
     )
 
 
@@ -194,13 +199,14 @@ def ways_table(found: Deciding, comparisons: dict[str, Comparison]) -> Table:
     what = ",\n       ".join(
         [
             "model",
-            "exp(avg(ln(1 + mses))) - 1 AS mses",
+            f"{queries.geometric('mses')} AS mses",
             "avg(diverse_0) AS sharing_no_cell",
-            "exp(avg(ln(1 + distinct_80))) - 1 AS below_80",
-            "exp(avg(ln(1 + distinct_50))) - 1 AS below_50",
+            f"{queries.geometric('distinct_80')} AS below_80",
+            f"{queries.geometric('distinct_50')} AS below_50",
+            f"{GENTLE} FILTER (len(depth_counts) > 1) AS left_without_one",
         ]
     )
-    query = select(study, table, what, "GROUP BY model", "mses > 0")
+    query = queries.select(study, table, what, "GROUP BY model", "mses > 0")
     return Table(
         f"ways-{table}",
         "How many ways to decide, and what is left without a part",
@@ -214,23 +220,23 @@ def ways_table(found: Deciding, comparisons: dict[str, Comparison]) -> Table:
 
 
 def _one(found: Deciding, what: str) -> str:
-    return select(found.study, found.table, what, where="model = '{model}'")
+    return queries.select(found.study, found.table, what, where="model = '{model}'")
 
 
 def _some(found: Deciding, what: str) -> str:
-    return select(found.study, found.table, what, where="mses > 0 AND model = '{model}'")
+    return queries.select(found.study, found.table, what, where="mses > 0 AND model = '{model}'")
 
 
 def _geometric(found: Deciding, column: str) -> str:
-    return _some(found, f"exp(avg(ln(1 + {column}))) - 1")
+    return _some(found, queries.geometric(column))
+
+
+GENTLE = "avg((depth_ratio_sums[2] / depth_counts[2]) / (depth_ratio_sums[1] / depth_counts[1]))"
 
 
 def _gentle(found: Deciding) -> str:
-    whole, less = (f"(depth_ratio_sums[{n}] / depth_counts[{n}])" for n in (1, 2))
-    return select(
-        found.study, found.table, f"avg({less} / {whole})",
-        where="mses > 0 AND len(depth_counts) > 1 AND model = '{model}'",
-    )  # fmt: skip
+    where = "mses > 0 AND len(depth_counts) > 1 AND model = '{model}'"
+    return queries.select(found.study, found.table, GENTLE, where=where)
 
 
 def _index(index: Index | None, letters: str = "") -> Cell:

@@ -93,7 +93,8 @@ def _by_model(columns: Columns, quantity: Quantity, leave_out: np.ndarray | None
     groups = columns.groups()
     trainings = {name: grid[rows] for name, rows in groups.items()}
     means = {name: own.mean(axis=0) for name, own in trainings.items()}  # of images that all its trainings have
-    return Comparison(quantity, list(groups), lambda a, b: (means[a], means[b]), trainings)
+    members = {name: [columns.models[row] for row in rows] for name, rows in groups.items()}
+    return Comparison(quantity, list(groups), lambda a, b: (means[a], means[b]), trainings, members)
 
 
 class MethodScores:
@@ -133,6 +134,12 @@ class MethodScores:
             own = [np.isfinite(values[number]).max(axis=1) for values in self.values.values()]  # [models] each
             found[method] = tuple(model for model, some in zip(self.models, np.max(own, axis=0), strict=True) if some)
         return found
+
+    def shared(self, metric: str, first: str, second: str) -> list[str]:
+        """The models that both of two methods were judged on by a metric."""
+        there = np.isfinite(self.values[metric]).max(axis=2)  # [methods, models]
+        both = there[self.methods.index(first)] & there[self.methods.index(second)]
+        return [model for model, some in zip(self.models, both, strict=True) if some]
 
     def comparison(self, metric: str) -> Comparison:
         """Every two methods by a metric: values of an image are means over the models that both methods fit."""
@@ -182,4 +189,5 @@ def of_families(comparison: Comparison, families: Mapping[str, str]) -> Comparis
         f"the family {family}": np.mean([comparison.values_of(name) for name in names], axis=0)
         for family, names in large.items()
     }
-    return Comparison(comparison.quantity, list(own), lambda a, b: (own[a], own[b]))
+    named = {f"the family {family}": names for family, names in large.items()}
+    return Comparison(comparison.quantity, list(own), lambda a, b: (own[a], own[b]), members=named)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
+from suffice.report.figures import queries
 from suffice.report.figures.drawing import Drawing
 from suffice.report.figures.reading import families_of, good_rows
 from suffice.report.figures.registry import find_figure, list_figures
@@ -18,7 +20,6 @@ from suffice.report.page.methods import (
     method_findings,
     method_table,
     model_method_table,
-    sanity_table,
 )
 from suffice.report.page.models import Deciding, enough_table, ways_table
 from suffice.report.page.quantities import (
@@ -29,7 +30,8 @@ from suffice.report.page.quantities import (
     evidence_columns,
     of_families,
 )
-from suffice.report.page.sources import TEST, select, source_of
+from suffice.report.page.sane import sanity_findings, sanity_rows, sanity_source, sanity_table
+from suffice.report.page.sources import TEST, source_of
 from suffice.report.page.wording import counted
 from suffice.study.reading import finished_shards, read_shard
 
@@ -143,7 +145,11 @@ def answer(study: Study, kinds: dict[str, list[str]]) -> Answers:
         dominance = activation_table(study, table)
         found.add("channels", *([] if dominance is None else [dominance]))
     for table in kinds.get("sanity", []):
-        found.add("sane", sanity_table(study, table))
+        checked, missing = sanity_rows(study, table)
+        found.add("sane", *([sanity_table(study, table, checked)] if checked else []))
+        said, untold = sanity_findings(checked, partial(sanity_source, study, table))
+        found.findings += said
+        found.untold += [*untold, *missing]
     found.untold += _about_trainings(study)
     return found
 
@@ -171,16 +177,15 @@ def _evidence(found: Answers, study: Study, table: str) -> None:
 
 def _say(found: Answers, study: Study, table: str, comparisons: Sequence[Comparison], of: str = "") -> None:
     def trace(c: Comparison, pair: Pair) -> Source:
-        key, name = c.quantity.key, "family" if of else "model"
-        what = f"{name}, exp(avg(ln(1 + {key}))) - 1 AS mean" if c.quantity.counts else f"{name}, avg({key}) AS mean"
-        if key == "correct":
-            what = "model, avg(correct::INT) AS mean"
-        both = [one.removeprefix("the family ") if of else one for one in (pair.first, pair.second)]
-        names = ", ".join("'" + one.replace("'", "''") + "'" for one in both)
-        some = " AND mses > 0" if key not in ("correct",) else ""
-        group = "group" if c.trainings and any(len(rows) > 1 for rows in c.trainings.values()) else name
-        where = f'"{group}" IN ({names}){some}'
-        query = select(study, table, what.replace(name, f'"{group}"', 1), f'GROUP BY "{group}"', where)
+        key = c.quantity.key
+        column = "correct::INT" if key == "correct" else key
+        some = "" if key == "correct" else " AND mses > 0"
+        members = [c.members.get(name, [name]) for name in (pair.first, pair.second)]
+        first, second = (f"model IN ({', '.join(map(queries.text, own))}){some}" for own in members)
+        query = queries.difference(
+            study, table, column, first, second, members=(len(members[0]), len(members[1])),
+            counts=c.quantity.counts, scale=c.quantity.scale,
+        )  # fmt: skip
         how = "ratio of 1 + counts, geometric mean over images; t interval" if c.quantity.counts else BOOTSTRAPPED
         tests = counted(pair.tests, "test")
         return source_of(study, table, query, compared=of, test=f"{TEST}, {tests}", interval=how)

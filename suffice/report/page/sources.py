@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 from suffice.report.page.content import Source
 
@@ -13,22 +11,6 @@ if TYPE_CHECKING:
     from suffice.study import Study
 
 TEST = "Wilcoxon’s signed-rank test over images, two-sided; p-values corrected by Holm’s rule"
-
-
-def relation(study: Study, table: str) -> str:
-    """What follows FROM for a table of a study: its files, from the folder that the study lies in."""
-    assert study.store is not None
-    folder = PurePosixPath(study.store.root).name or "RUN"
-    several = study.plan.asked.named(table) != [table]
-    name = f"{quote(table, safe='')}{'%2F*' if several else ''}"
-    path = f"{folder}/tables/measurement={name}/*/*.parquet".replace("'", "''")
-    return f"read_parquet('{path}', hive_partitioning = true, union_by_name = true)"
-
-
-def select(study: Study, table: str, what: str, rest: str = "", where: str = "") -> str:
-    """A query over the rows of a table that have no error."""
-    limits = f"error IS NULL{f' AND {where}' if where else ''}"
-    return f"SELECT {what}\nFROM {relation(study, table)}\nWHERE {limits}{f'{chr(10)}{rest}' if rest else ''};"
 
 
 def source_of(study: Study, table: str, query: str = "", **more: str) -> Source:

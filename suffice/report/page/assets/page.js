@@ -88,7 +88,7 @@
   const copy = async (text, what) => {
     try { await navigator.clipboard.writeText(text); } catch {
       const area = Object.assign(document.createElement("textarea"), { value: text });
-      document.body.append(area);
+      (one("dialog[open]") ?? document.body).append(area);  // what is outside an open dialog cannot be selected
       area.select();
       document.execCommand("copy");
       area.remove();
@@ -150,8 +150,14 @@
     const heading = all("thead th", part)[cell.cellIndex].textContent.trim();
     one("h2", traced).textContent = `${heading} of ${row.cells[0].textContent.trim()}: ${cell.textContent.trim()}`;
     one(".made", traced).innerHTML = one(".made", part).innerHTML;
-    one("pre", traced).textContent = fill(cell.dataset.query);
+    one("pre code", traced).textContent = fill(all("thead th", part)[cell.cellIndex].dataset.query);
+    one(".copy", traced).textContent = "Copy the query";
     traced.showModal();
+  });
+
+  one(".copy", traced).addEventListener("click", ({ target }) => {
+    copy(one("pre", traced).textContent, "Query");
+    target.textContent = "Copied";  // the status line is behind the dialog
   });
 
   // Pictures enlarge; arrows go on to the next of the same image.
