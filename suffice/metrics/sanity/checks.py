@@ -138,10 +138,10 @@ def data_randomization(
 
     steps = (TRAINED, "permuted labels")
     report = partial(SanityReport, check="data", how="trained", steps=steps, draws=1, seed=seed)
-    shared: tuple[Any, ...] = (batch_size, on_error, on_progress)
     return _compare(
-        report, versions, trained, images, methods, targets, options or {}, *shared, (other, permuted_options or {})
-    )
+        report, versions, trained, images, methods, targets, options or {}, batch_size, on_error, on_progress,
+        own_options=(other, permuted_options or {}),
+    )  # fmt: skip
 
 
 def _compare(
