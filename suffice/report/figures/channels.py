@@ -82,7 +82,7 @@ def activations(study: Study, *, measurement: str | None = None) -> list[Drawing
         made.append(
             Drawing(
                 name="activations",
-                title="Do a few channels decide?",
+                title="Channels by their strongest activation",
                 reading="A curve that falls steeply means that a few channels are much stronger than the rest. "
                 "Channels of each model are sorted by the mean, over images, of their strongest activation.",
                 alt=f"Unevenness of channels (Gini index of their mean maxima): {sentence(words, 20)}.",

@@ -59,7 +59,7 @@ def attention_graphs(
         )
         drawings = [(model, families[model], one.graph().to_svg(layout=layout)) for model, one in shown.items()]
         rest = len(there) - len(shown)
-        more = f" {rest} more models have evidence in it; name them with models=." if rest else ""
+        more = f" {rest} more models have evidence in it and are not shown." if rest else ""
         made.append(
             Drawing(
                 name=f"attention-graphs-{index}",

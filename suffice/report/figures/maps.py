@@ -145,7 +145,7 @@ def maps_of_models(
             name=named(f"maps-of-models-{label}"),
             title=f"Maps of {len(shown)} models by {label}",
             reading="Below each map is the class that is explained. Each map has its own scale."
-            + (f" {len(there) - len(shown)} more models have such maps; name them with models=." * (shown != there)),
+            + (f" {len(there) - len(shown)} more models have such maps and are not shown." * (shown != there)),
             alt=f"Maps of {len(rows)} images by {label} for {', '.join(shown)}.",
             svg=grid_sheet(["image", *shown], rows, title=f"Maps by {label}", families=families, colors=OWN_SCALE),
             source=origin(study, [], f"study.maps({of_methods[label]!r}, model)"),

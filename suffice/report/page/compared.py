@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from suffice.compare.channels import Activations
@@ -67,7 +68,8 @@ def activation_table(study: Study, table: str) -> Table | None:
     except SufficeError:
         return None
     made = {"dominance": "suffice.compare.Activations.dominance of the means"}
-    return as_table(study, section, source_of(study, table, queries.channels(study, table), **made))
+    found = as_table(study, section, source_of(study, table, queries.channels(study, table), **made))
+    return replace(found, title="How unevenly activations are spread over channels")
 
 
 def as_table(study: Study, section: Section, source: Source, more: str = "", query: str = "") -> Table:
@@ -92,4 +94,4 @@ def _cell(study: Study, value: Any, known: set[str]) -> Cell:
     if isinstance(value, Index):
         return Cell(short(value.value), value.value, f"[{short(value.low)}, {short(value.high)}]")
     number = float(value) if isinstance(value, (int, float)) and value == value else None
-    return Cell(as_text(value), number)
+    return Cell(short(number) if number is not None and isinstance(value, float) else as_text(value), number)

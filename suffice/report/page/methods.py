@@ -80,6 +80,8 @@ def model_method_table(study: Study, scores: MethodScores) -> Table:
                     continue
                 error = f"± {short(float(own.std(ddof=1) / len(own) ** 0.5), 2)}" if len(own) > 1 else ""
                 cells.append(Cell(short(float(own.mean())), float(own.mean()), error))
+            if all(cell.text == NONE for cell in cells[2:]):  # it does not fit the model
+                continue
             rows.append(cells)
             keys.append({"model": model, "method": method})
     columns = [Column("Model"), Column("Method")]
@@ -99,29 +101,50 @@ def model_method_table(study: Study, scores: MethodScores) -> Table:
 def method_findings(
     study: Study, scores: MethodScores, comparisons: dict[str, Comparison]
 ) -> tuple[list[Finding], list[str]]:
-    """What may be said of methods: the best where it is clear; and what cannot be told, or is no better than chance."""
+    """What may be said of methods: the best where it is clear; and what cannot be told, or is no better than chance.
+
+    First places are those among the methods that fit the same models, and of such groups in the largest.
+    """
     said: list[Finding] = []
-    untold: dict[str, list[str]] = {}  # what it is, and by which metrics
+    first: list[str] = []
+    chance: dict[str, dict[str, list[str]]] = {control: {} for control in scores.controls}  # by which metrics
     for metric, c in comparisons.items():
         if c.quantity.higher_is_better is None or len(c.order) < 2:
             continue
-        real = [name for name in c.order if name not in scores.controls]
+        real = _alike(scores, c.order)
         pair = c.pair(real[0], real[1]) if len(real) > 1 else None
         if pair is not None and pair.clear:
             size = c.size(pair)
             text = f"{sentence(c, pair, size)[:-1].partition(': the ')[0]}, the next best of {len(real)} methods."
             said.append(Finding(text, evidence(c, pair, size), "truest", _source(study, scores, metric, pair)))
         elif pair is not None:
-            untold.setdefault(f"{_first_group(c, real)} cannot be told apart for the first place", []).append(metric)
+            first.append(f"by {metric}, {_first_group(c, real)}")
         for control in scores.controls:
-            for name in (name for name in real if not _better(c, name, control)):
-                untold.setdefault(f"{name} is not clearly better than {control} maps", []).append(metric)
-    return said, [f"By {listed(metrics, 9)}, {what}." for what, metrics in untold.items()]
+            for name in (name for name in c.order if name not in scores.controls and not _better(c, name, control)):
+                chance[control].setdefault(name, []).append(metric)
+    untold = [f"Methods that cannot be told apart for the first place: {'; '.join(first)}."] if first else []
+    for control, names in chance.items():
+        each = "; ".join(f"{name} (by {listed(metrics, 9)})" for name, metrics in names.items())
+        untold += [f"Not clearly better than {control} maps, which do not look at the model: {each}."] if each else []
+    return said, untold
+
+
+def _alike(scores: MethodScores, order: list[str]) -> list[str]:
+    """The methods, but controls, that fit the same models, best first: the largest such group."""
+    models = scores.models_of_methods()
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for name in (name for name in order if name not in scores.controls):
+        groups.setdefault(models[name], []).append(name)
+    return max(groups.values(), key=len, default=[])
 
 
 def _better(c: Comparison, name: str, control: str) -> bool:
+    """Whether a method is clearly better than another, on the images and models that both have."""
     pair = c.pair(name, control)
-    return pair is not None and pair.clear and c.order.index(name) < c.order.index(control)
+    if pair is None or not pair.clear:
+        return False
+    own, other = c.values(name, control)
+    return bool((own.mean() > other.mean()) == c.quantity.higher_is_better)
 
 
 def _first_group(c: Comparison, real: list[str]) -> str:
@@ -183,7 +206,7 @@ def agreement_table(study: Study, said: str, searched: str | None) -> Table:
     reading = "How often two models name the same class"
     reading += ", and of the sets of cells that either finds enough, the share that both find." if searched else "."
     return Table(
-        "agreement", "Every two models", columns, cells, keys, f"{reading} Click a heading to sort.",
+        "agreement", "Every two models", columns, cells, keys, reading,
         source_of(study, said, _every_two(study, said, searched)),
     )  # fmt: skip
 

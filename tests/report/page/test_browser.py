@@ -161,3 +161,27 @@ def test_it_prints(opened, tmp_path):
     page.emulate_media(media="print")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     assert not page.locator("nav.contents").is_visible()
+    # Chromium repeats headings of tables on the next page only where they have no boxes of their own inside.
+    assert page.evaluate("getComputedStyle(document.querySelector('thead button')).display") == "contents"
+    assert page.locator("#models-methods-scores .paper").inner_text() == "The first 14 of 21 rows; the file has all."
+    assert not page.locator("#gallery .screen").is_visible()
+    assert page.locator("details.how pre:visible").count() == 0
+
+
+def test_paper_is_light_though_the_page_is_dark(opened):
+    page = opened(color_scheme="dark").page
+    page.evaluate("sufficeDrawAll()")
+    fills = (
+        "[...document.querySelectorAll('.drawing svg [data-fill]')].map(e => [e.dataset.fill, e.getAttribute('fill')])"
+    )
+    charts = "[...document.querySelectorAll('.chart .role-axis-grid line')].map(e => e.getAttribute('stroke'))"
+    dark, lines = page.evaluate(fills), page.evaluate(charts)
+    assert any(first != shown for first, shown in dark)
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert all(first == shown for first, shown in page.evaluate(fills))
+    page.evaluate("sufficeDrawAll()")
+    assert set(page.evaluate(charts)) != set(lines)
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    page.evaluate("sufficeDrawAll()")
+    assert page.evaluate(fills) == dark
+    assert page.evaluate(charts) == lines

@@ -10,7 +10,8 @@
   const system = matchMedia("(prefers-color-scheme: dark)");
   const kept = (() => { try { return localStorage.getItem("suffice-theme"); } catch { return null; } })();
   if (kept === "light" || kept === "dark") root.dataset.theme = kept;
-  const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : system.matches);
+  let printing = false;  // paper is light
+  const isDark = () => !printing && (root.dataset.theme ? root.dataset.theme === "dark" : system.matches);
   const button = one(".theme");
   const named = () => {
     button.textContent = isDark() ? "Light" : "Dark";
@@ -71,7 +72,9 @@
   };
   recolor();
   window.sufficeDrawAll = () => Promise.all(all("[data-chart]").map(draw)).then((shown) => shown.length);
-  addEventListener("beforeprint", () => window.sufficeDrawAll());
+  const print = (now) => { printing = now; recolor(); };
+  addEventListener("beforeprint", () => { print(true); window.sufficeDrawAll(); });
+  addEventListener("afterprint", () => print(false));
   const idle = window.requestIdleCallback ?? ((work) => setTimeout(work, 400));
   const drawRest = () => {
     const place = all("[data-chart]").find((other) => !drawn.has(other));
