@@ -13,6 +13,7 @@ from suffice.cli import output
 EXAMPLES = output.examples(
     "suffice serve",
     "suffice serve --model timm/resnet50 --model timm/deit_small_patch16_224 --image photos/",
+    "suffice serve --model timm/resnet50 --checkpoint mine.safetensors --model timm/resnet50 --checkpoint -",
     "suffice serve runs/first --model 'zoo/*'",
 )
 
@@ -23,6 +24,10 @@ def serve(
     ] = None,
     model: Annotated[
         list[str] | None, typer.Option("--model", "-m", help="Model, by any name that load takes; repeat for several.")
+    ] = None,
+    checkpoint: Annotated[
+        list[str] | None,
+        typer.Option(help="Weights of the --model before it; repeat with it, - for the published ones."),
     ] = None,
     image: Annotated[
         list[str] | None, typer.Option("--image", "-i", help="Image, folder, list or scenes:…; repeat for several.")
@@ -48,7 +53,15 @@ def serve(
     from suffice.explorer.server import serve as start
 
     check_host(host, i_know)
-    explorer = open_explorer(run, model or (), image or (), device=device, max_pixels=max_pixels, say=output.note)
+    explorer = open_explorer(
+        run,
+        model or (),
+        image or (),
+        checkpoints=checkpoint or (),
+        device=device,
+        max_pixels=max_pixels,
+        say=output.note,
+    )
 
     def started(link: str) -> None:
         output.note(f"Open {link}", "Ctrl-C ends it.")

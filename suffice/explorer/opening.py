@@ -22,6 +22,7 @@ def open_explorer(
     models: Sequence[str] = (),
     images: Sequence[str] = (),
     *,
+    checkpoints: Sequence[str | Path] = (),
     device: str | None = None,
     max_pixels: int | None = None,
     say: Callable[[str], None] = lambda said: None,
@@ -33,15 +34,21 @@ def open_explorer(
         models: Names as :func:`suffice.load` takes them; with a study, labels of its models too, also with ``*``.
             Default: four networks of the zoo, or the first six of the study.
         images: As :func:`suffice.open_images` takes them; default: scenes, or the images of the study.
+        checkpoints: A file of weights for each of ``models``, in their order; ``"-"`` for the published ones.
         device: Where the models are put; default: the first GPU, else the CPU.
         max_pixels: Refuse to decode larger images.
         say: Called with what is being done.
     """
+    if checkpoints and len(checkpoints) != len(models):
+        raise OptionError(
+            f"There are {len(models)} models and {len(checkpoints)} checkpoints; give each --model its --checkpoint, "
+            "in the same order, or - for the published weights."
+        )
     study = None if run is None else Study.open(run)
     if study is not None and study.store is None:
         raise StudyError(f"{run} is the file of a study; give the folder of its results.")
     nets: list[Classifier] = []
-    for name, make in _wanted(study, models, device):
+    for name, make in _wanted(study, models, checkpoints, device):
         say(f"Loading {name}")
         try:
             nets.append(make())
@@ -60,13 +67,18 @@ def open_explorer(
 
 
 def _wanted(
-    study: Study | None, models: Sequence[str], device: str | None
+    study: Study | None, models: Sequence[str], checkpoints: Sequence[str | Path], device: str | None
 ) -> list[tuple[str, Callable[[], Classifier]]]:
     """Models by name, each with what loads it."""
 
-    def by_name(name: str) -> Callable[[], Classifier]:
-        return lambda: load(name, device=device)
+    def by_name(name: str, checkpoint: str | Path = "-") -> Callable[[], Classifier]:
+        if str(checkpoint) == "-":
+            return lambda: load(name, device=device)
+        named = f"{name} ({Path(checkpoint).stem})"  # the same network may come with several
+        return lambda: load(name, checkpoint=checkpoint, device=device).replace(name=named)
 
+    if checkpoints:
+        return [(name, by_name(name, own)) for name, own in zip(models, checkpoints, strict=True)]
     if study is None:
         return [(name, by_name(name)) for name in models or USUAL_MODELS]
     planned = {model.label: model for model in study.plan.models}

@@ -7,7 +7,7 @@ those there are, and values are parameters.
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -26,13 +26,15 @@ HIDDEN = ("picture", "region_words", "region_ratios", "measurement")
 
 COMPARISONS = {
     "is": "{} = ?", "is not": "{} <> ?", "<": "{} < ?", "≤": "{} <= ?", ">": "{} > ?", "≥": "{} >= ?",
-    "contains": "contains(lower(CAST({} AS VARCHAR)), lower(?))", "missing": "{} IS NULL", "there": "{} IS NOT NULL",
+    "contains": "contains(lower(CAST({} AS VARCHAR)), lower(?))",
+    "has": "list_contains(string_split(translate(CAST({} AS VARCHAR), '[] ', ''), ','), ?)",
+    "missing": "{} IS NULL", "there": "{} IS NOT NULL",
 }  # fmt: skip
 FITTING = {
     "text": ("is", "is not", "contains", "missing", "there"),
     "number": ("is", "is not", "<", "≤", ">", "≥", "missing", "there"),
     "flag": ("is", "missing", "there"),
-    "list": ("contains", "missing", "there"),
+    "list": ("has", "contains", "missing", "there"),
 }
 
 
@@ -153,6 +155,7 @@ class Tables:
                 "light": None if one.spec is None else one.themed(), "svg": one.svg,
                 "dark_svg": None if one.svg is None else one.to_svg(dark=True),
                 "dark": None if one.spec is None else one.themed(dark=True),
+                "behind": None if one.behind is None else asdict(one.behind),
             }
             for one in self._drawings(figures_of)
         ]  # fmt: skip

@@ -14,6 +14,9 @@ def test_listening_on_the_network_has_to_be_meant():
 def test_what_cannot_be_served_is_said_before_anything_listens(tmp_path):
     assert "There is no study" in run("serve", tmp_path, code=2).stderr
     assert "zoo/resnet" in run("serve", "--model", "zoo/resnett", code=2).stderr
+    uneven = run("serve", "--model", "zoo/resnet", "--model", "zoo/deit", "--checkpoint", "a.safetensors", code=2)
+    assert "2 models and 1 checkpoints" in uneven.stderr
+    assert "a.safetensors" in run("serve", "--model", "zoo/resnet", "--checkpoint", "a.safetensors", code=2).stderr
     assert "nowhere.png" in run("serve", "--model", "zoo/resnet", "--image", "nowhere.png", code=2).stderr
 
 

@@ -65,6 +65,23 @@ def study_explorer(small_study):
     assert not made.failures, made.failures[-1]
 
 
+@pytest.fixture(scope="session")
+def crossed_explorer(tmp_path_factory):
+    """The explorer of a study of three networks with a cross-test."""
+    measure = {
+        "evidence": {"kind": "evidence", "grid": 2, "max_mses": 2},
+        "maps": {"kind": "attribution", "method": "grad-cam"},
+        "crossed": {"kind": "cross-test", "maps": "maps", "metrics": ["insertion"], "steps": 2},
+    }
+    models = ["zoo/vgg", "zoo/resnet", "zoo/convnext"]
+    study = suffice.Study("crossed", "scenes:test[:3]", models, measure)
+    done = study.run(tmp_path_factory.mktemp("crossed"), device="cpu")
+    made = open_explorer(done.store.place, device="cpu")
+    yield made
+    made.close()
+    assert not made.failures, made.failures[-1]
+
+
 @contextmanager
 def listening(explorer):
     """A server on this machine; yields its link."""

@@ -4,6 +4,8 @@ import pytest
 import torch
 
 import suffice
+from suffice.errors import OptionError
+from suffice.explorer import open_explorer
 from suffice.explorer.reading import pack
 
 
@@ -215,3 +217,18 @@ def test_no_more_than_a_few_searches_wait(client):
             if "error" in got:
                 refused.append(got["error"]["kind"])
         assert refused == ["Busy", "Busy"]
+
+
+def test_models_come_with_checkpoints(tmp_path):
+    from safetensors.torch import save_file
+
+    weights = suffice.load("zoo/resnet", device="cpu").module.state_dict()
+    save_file({name: value.contiguous() * 0.5 for name, value in weights.items()}, tmp_path / "halved.safetensors")
+    files = [tmp_path / "halved.safetensors", "-"]
+    opened = open_explorer(models=["zoo/resnet"] * 2, images=["scenes:test[:1]"], checkpoints=files, device="cpu")
+    assert list(opened.seats) == ["zoo/resnet (halved)", "zoo/resnet"]
+    halved, plain = (seat.net.predict("scenes:test[:1]").confidences for seat in opened.seats.values())
+    assert float(halved[0]) != pytest.approx(float(plain[0]), abs=1e-3)
+    opened.close()
+    with pytest.raises(OptionError, match="2 models and 1 checkpoints"):
+        open_explorer(models=["zoo/resnet"] * 2, checkpoints=files[:1])

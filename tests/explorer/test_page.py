@@ -29,6 +29,12 @@ def study_link(study_explorer):
         yield address
 
 
+@pytest.fixture(scope="module")
+def crossed_link(crossed_explorer):
+    with listening(crossed_explorer) as address:
+        yield address
+
+
 @pytest.fixture
 def visit(browser):
     """Open a page, and see to it at the end that nothing went wrong and nothing was asked of the world."""
@@ -237,3 +243,37 @@ def test_figures_of_a_study(visit, study_link):
     page.click(".study >> text=Figures")
     page.wait_for_selector("figure svg")
     assert page.locator("figure").count() >= 2
+
+
+def click_mark(page, title, mark):
+    """Click a mark of the figure with such a title; the filters that come of it, and the rows."""
+    before = page.evaluate("location.hash")
+    page.click(".study >> text=Figures")
+    figure = page.locator("figure", has_text=title).first
+    figure.locator("svg").wait_for()
+    figure.scroll_into_view_if_needed()
+    box = figure.locator(mark).first.bounding_box()
+    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.wait_for_function("before => location.hash !== before && location.hash.includes('filters')", arg=before)
+    filters = json.loads(page.evaluate("new URLSearchParams(location.hash.slice(1)).get('filters')"))
+    return page.locator('select[aria-label="Table"]').input_value(), {one["column"]: one["value"] for one in filters}
+
+
+def test_marks_of_charts_lead_to_the_images_behind_them(visit, crossed_link, crossed_explorer):
+    page = visit(crossed_link, "tab=study&table=evidence")
+    models = {"zoo/vgg", "zoo/resnet", "zoo/convnext"}
+    table, filters = click_mark(page, "Cross-test by insertion: maps of one model", ".mark-rect path")
+    assert table == "crossed"
+    assert set(filters) == {"maps_of", "model"}
+    assert set(filters.values()) <= models
+    page.wait_for_selector("text=Rows 1 to 3 of 3")
+    table, filters = click_mark(page, "Where models lie", ".mark-symbol path")
+    assert (table, set(filters)) == ("crossed", {"model"})
+    page.wait_for_selector("text=Rows 1 to 9 of 9")
+    table, filters = click_mark(page, "Sizes of minimal sufficient", ".mark-symbol.role-mark path")
+    assert (table, set(filters)) == ("evidence", {"model", "sizes"})
+    evidence = crossed_explorer.study.study.table("evidence").to_pylist()
+    having = [row for row in evidence if row["model"] == filters["model"] and int(filters["sizes"]) in row["sizes"]]
+    page.wait_for_selector(f"text=Rows 1 to {len(having)} of {len(having)}" if having else "text=No row is like that.")
+    page.locator("tbody tr").first.click()
+    page.wait_for_selector(f'.model[data-model="{filters["model"]}"][aria-checked="true"]')

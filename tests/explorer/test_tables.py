@@ -45,6 +45,12 @@ def test_filters_and_order(tables, small_study):
     assert rows(tables, filters=[{"column": "image", "by": "contains", "value": "[3]"}])[1]["all"] == 2
 
 
+def test_lists_have_or_have_not(tables, small_study):
+    having = [row for row in small_study.table("evidence").to_pylist() if 2 in row["sizes"]]
+    assert rows(tables, filters=[{"column": "sizes", "by": "has", "value": "2"}])[1]["all"] == len(having)
+    assert rows(tables, filters=[{"column": "sizes", "by": "has", "value": "'"}])[1]["all"] == 0
+
+
 def test_how_rows_spread(tables):
     _, found = rows(tables, bins="confidence")
     assert sum(found["bins"]["counts"]) == 12

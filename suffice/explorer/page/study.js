@@ -230,11 +230,19 @@ export class Study {
       actions: false, ast: true, defaultStyle: false, renderer: "svg", logLevel: 1, tooltip: { disableDefaultStyle: true, theme },
     });
     place.querySelector("svg")?.setAttribute("aria-label", one.alt);
-    view.addEventListener("click", (_, item) => { if (item?.datum) this.behind(item.datum); });
+    view.addEventListener("click", (_, item) => { if (item?.datum) this.behind(item.datum, one.behind); });
   }
 
-  // From a bar or a point to its rows: what the datum says of columns that a table has.
-  behind(datum) {
+  // From a mark to its rows: as the figure says, else by what the mark says of columns that a table has.
+  behind(datum, rows) {
+    const fields = Object.entries(rows?.columns || {}).filter(([name]) => ["string", "number"].includes(typeof datum[name]));
+    if (fields.length) {
+      const always = Object.entries(rows.always).map(([column, value]) => ({ column, by: "is", value }));
+      const filters = fields.map(([name, [column, by]]) => ({ column, by, value: by === "has" ? String(datum[name]) : datum[name] }));
+      this.show("rows");
+      this.state.set({ table: rows.table, sort: "", bins: "", filters: JSON.stringify([...always, ...filters]) });
+      return;
+    }
     const known = this.about.tables.map((table) => ({ table, columns: table.columns.filter(({ name }) => ["model", "image", "label", "method", "family"].includes(name) && typeof datum[name] === "string") }));
     const best = known.reduce((a, b) => (b.columns.length > a.columns.length ? b : a), known[0]);
     if (!best || !best.columns.length) return;

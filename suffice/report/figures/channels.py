@@ -11,7 +11,7 @@ from suffice.compare import Activations
 from suffice.draw.theme import Looks
 from suffice.report.figures import queries
 from suffice.report.figures.charts import Marked, altair, data_of, sentence, specification
-from suffice.report.figures.drawing import Drawing
+from suffice.report.figures.drawing import Behind, Drawing
 from suffice.report.figures.papers import CVPR
 from suffice.report.figures.reading import families_of, good_rows, origin, tables_of
 from suffice.report.figures.registry import figure
@@ -90,6 +90,7 @@ def activations(study: Study, *, measurement: str | None = None) -> list[Drawing
                 table=table,
                 source=origin(study, [name], "Unevenness: suffice.compare.Activations.dominance."),
                 query=queries.channels(study, name),
+                behind=Behind(name, {"model": ("model", "is")}),
             )
         )
     return made

@@ -12,7 +12,7 @@ from suffice.draw.theme import Looks
 from suffice.errors import OptionError
 from suffice.report.figures import queries
 from suffice.report.figures.charts import Marked, altair, data_of, sentence, specification, zoom
-from suffice.report.figures.drawing import Drawing
+from suffice.report.figures.drawing import Behind, Drawing
 from suffice.report.figures.explanations import lines_chart
 from suffice.report.figures.papers import CVPR, PREPRINT
 from suffice.report.figures.reading import by_model, families_of, good_rows, origin, tables_of
@@ -150,6 +150,7 @@ def compositionality(study: Study, *, measurement: str | None = None) -> list[Dr
                 table=table,
                 source=origin(study, [name]),
                 query=queries.mean_of_models(study, name, {f"at_{level}": f"distinct_{level}" for level in LEVELS}),
+                behind=Behind(name, {"model": ("model", "is")}),
             )
         )
         first = [row for row in depth.to_pylist() if row["taken"] == 1]
@@ -168,6 +169,7 @@ def compositionality(study: Study, *, measurement: str | None = None) -> list[Dr
                 table=depth,
                 source=origin(study, [name]),
                 query=queries.left(study, name),
+                behind=Behind(name, {"model": ("model", "is")}),
             )
         )
     return made
@@ -205,6 +207,7 @@ def plane(study: Study, *, measurement: str | None = None) -> list[Drawing]:
                     "GROUP BY model\nORDER BY model",
                     "mses > 0",
                 ),
+                behind=Behind(name, {"model": ("model", "is")}),
             )
         )
     return made

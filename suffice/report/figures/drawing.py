@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,22 @@ VEGALITE = "application/vnd.vegalite.v5+json"
 SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 
 
+@dataclass(frozen=True)
+class Behind:
+    """The rows of a study behind a mark of a chart, for pages that lead from the one to the other.
+
+    Attributes:
+        table: Its name.
+        columns: From a field of the mark to the column that it is compared with, and how, as in ``{"size": ("sizes",
+            "has")}``.
+        always: Columns that have one value for all marks.
+    """
+
+    table: str
+    columns: Mapping[str, tuple[str, str]]
+    always: Mapping[str, str] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, eq=False)
 class Drawing:
     """A figure made from data.
@@ -36,6 +52,7 @@ class Drawing:
         table: The numbers behind it.
         source: Measurements, protocol and settings, and the functions that made what is no SQL.
         query: SQL that gives the numbers, or what they were made from; DuckDB runs it in the folder of the study.
+        behind: The rows behind its marks.
     """
 
     name: str
@@ -47,6 +64,7 @@ class Drawing:
     table: pyarrow.Table | None = None
     source: str = ""
     query: str = ""
+    behind: Behind | None = None
 
     def themed(self, dark: bool = False, width: int | None = None) -> dict[str, Any]:
         """The specification with the look of light or dark pages; of a fixed width, where one is given."""

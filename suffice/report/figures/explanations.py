@@ -13,7 +13,7 @@ from suffice.draw.theme import Looks
 from suffice.report.figures import queries
 from suffice.report.figures.charts import Marked, altair, data_of, sentence, specification
 from suffice.report.figures.choosing import chosen_image
-from suffice.report.figures.drawing import Drawing
+from suffice.report.figures.drawing import Behind, Drawing
 from suffice.report.figures.papers import PREPRINT
 from suffice.report.figures.reading import by_model, families_of, good_rows, origin, tables_of
 from suffice.report.figures.registry import figure
@@ -145,6 +145,7 @@ def mse_sizes(study: Study, *, measurement: str | None = None, image: str | int 
                 table=table,
                 source=origin(study, [name]),
                 query=queries.sizes(study, name, one),
+                behind=Behind(name, {"model": ("model", "is"), "size": ("sizes", "has")}),
             )
         )
     return made
@@ -178,6 +179,7 @@ def explained(study: Study, *, measurement: str | None = None) -> list[Drawing]:
                 table=table,
                 source=origin(study, [name]),
                 query=queries.explained(study, name, max(table["cells"].to_pylist(), default=0)),
+                behind=Behind(name, {"model": ("model", "is"), "cells": ("smallest", "≤")}),
             )
         )
     return made

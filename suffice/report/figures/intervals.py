@@ -13,7 +13,7 @@ from suffice.compare.ranking import letters_of
 from suffice.draw.theme import Looks
 from suffice.report.figures import queries
 from suffice.report.figures.charts import Marked, altair, data_of, names_axis, sentence, specification
-from suffice.report.figures.drawing import Drawing
+from suffice.report.figures.drawing import Behind, Drawing
 from suffice.report.figures.papers import CVPR, PREPRINT
 from suffice.report.figures.reading import aligned, families_of, good_rows, origin, tables_of
 from suffice.report.figures.registry import figure
@@ -135,6 +135,7 @@ def summary(study: Study, *, measurement: str | None = None) -> list[Drawing]:
                     table=table,
                     source=origin(study, [name], "Intervals and letters: suffice.compare."),
                     query=queries.mean_of_models(study, name, {"mean": column}),
+                    behind=Behind(name, {"model": ("model", "is")}),
                 )
             )
     return made

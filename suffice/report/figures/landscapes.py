@@ -12,7 +12,7 @@ from suffice.draw.theme import Looks
 from suffice.draw.words import text_width
 from suffice.errors import OptionError
 from suffice.report.figures.charts import Marked, altair, data_of, specification, zoom
-from suffice.report.figures.drawing import Drawing
+from suffice.report.figures.drawing import Behind, Drawing
 from suffice.report.figures.matrices import cross_query, cross_tests
 from suffice.report.figures.papers import CVPR, PREPRINT
 from suffice.report.figures.reading import origin
@@ -231,6 +231,7 @@ def landscape(
                     f"suffice.compare.CrossTest.landscape(metric={one!r}, projection={projection!r}).",
                 ),
                 query=cross_query(study, name, found, one),
+                behind=Behind(name, {"model": ("model", "is")}),
             )
         )
     return made
@@ -270,6 +271,7 @@ def tree(
                     f"suffice.compare.CrossTest.landscape(metric={one!r}).tree, average linkage.",
                 ),
                 query=cross_query(study, name, found, one),
+                behind=Behind(name, {"model": ("model", "is")}),
             )
         )
     return made

@@ -12,7 +12,7 @@ from suffice.draw.palettes import INK, RAMP
 from suffice.draw.theme import Looks
 from suffice.report.figures import queries
 from suffice.report.figures.charts import altair, data_of, sentence, specification
-from suffice.report.figures.drawing import Drawing
+from suffice.report.figures.drawing import Behind, Drawing
 from suffice.report.figures.papers import CVPR, PREPRINT
 from suffice.report.figures.reading import good_rows, origin, tables_of
 from suffice.report.figures.registry import figure
@@ -202,6 +202,7 @@ def cross_test(
                     table=table,
                     source=origin(study, [name], NORMALIZED),
                     query=cross_query(study, name, found, one),
+                    behind=Behind(name, {"row": ("maps_of", "is"), "column": ("model", "is")}),
                 )
             )
     return made
@@ -244,6 +245,7 @@ def families(
                     table=table,
                     source=origin(study, [name], f"{NORMALIZED}\nIntervals and test: suffice.compare.family_matrix."),
                     query=cross_query(study, name, found, one, families=True),
+                    behind=Behind(name, {"column": ("family", "is")}),
                 )
             )
     return made

@@ -10,7 +10,7 @@ from suffice.metrics import ScoreTable
 from suffice.metrics.scores import higher_is_better, with_arrow
 from suffice.report.figures import queries
 from suffice.report.figures.charts import Marked, altair, data_of, names_axis, sentence, specification
-from suffice.report.figures.drawing import Drawing, named
+from suffice.report.figures.drawing import Behind, Drawing, named
 from suffice.report.figures.matrices import matrix_chart
 from suffice.report.figures.papers import TIS, VIT_CX
 from suffice.report.figures.reading import families_of, origin, tables_of
@@ -137,6 +137,9 @@ def _methods_drawing(
         query=queries.select(
             study, name, f"model, method, {averages}", "GROUP BY model, method\nORDER BY model, method"
         ),
+        behind=Behind(name, {"row": ("method", "is"), "column": ("model", "is")})
+        if across == "model"
+        else Behind(name, {"row": ("method", "is")}, {"model": about}),
     )
 
 

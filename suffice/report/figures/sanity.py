@@ -13,7 +13,7 @@ from suffice.metrics.sanity import SanityRow
 from suffice.metrics.sanity.report import LIMIT
 from suffice.report.figures import queries
 from suffice.report.figures.charts import Marked, altair, data_of, names_axis, sentence, specification
-from suffice.report.figures.drawing import Drawing, named
+from suffice.report.figures.drawing import Behind, Drawing, named
 from suffice.report.figures.papers import EEA
 from suffice.report.figures.reading import good_rows, origin, tables_of
 from suffice.report.figures.registry import FILE, figure
@@ -122,6 +122,7 @@ def sanity(study: Study, *, measurement: str | None = None, similarity: Similari
                 table=table,
                 source=origin(study, names),
                 query=queries.select(study, names, what, rest, f"model = {queries.text(model)}"),
+                behind=Behind(names[0], {"method": ("method", "is"), "step": ("step", "is")}, {"model": model}),
             )
         )
     return made
