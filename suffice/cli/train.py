@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import shlex
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +12,7 @@ import typer
 
 from suffice.cli import options as opt
 from suffice.cli import output
+from suffice.cli.live import live_table
 from suffice.errors import CheckpointError, OptionError
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ EXAMPLES = output.examples(
 )
 
 PERMUTED_IMAGES = 2_000  # so few can be learned by heart in a minute
-SHOWN = 15  # rows on a terminal; more would not fit
 LEARNED = 0.95  # training accuracy from which permuted labels count as learned
 COLUMNS = ("step", "loss", "train acc", "val acc", "images/s", "left")
 
@@ -97,7 +96,8 @@ def train(
         compile=compile or None, teacher=None if learned_from is None else learned_from.name,
     )  # fmt: skip
     try:
-        with _live_table(f"{run}, seed {seed}, {len(prepared.train):,} images") as on_progress:
+        title = f"{run}, seed {seed}, {len(prepared.train):,} images"
+        with live_table(title, COLUMNS, _cells, lambda row: row.validation is not None) as on_progress:
             trained = train_network(
                 name, prepared, recipe, teacher=learned_from, checkpoint=checkpoint, checkpoint_every=checkpoint_every,
                 resume=resume, on_progress=on_progress,
@@ -153,34 +153,3 @@ def _cells(row: Progress) -> tuple[str, ...]:
     validation = "" if row.validation is None else f"{row.validation:.1%}"
     left = f"{row.remaining // 60:.0f}:{row.remaining % 60:02.0f}"
     return f"{row.step}/{row.steps}", f"{row.loss:.4f}", f"{row.accuracy:.1%}", validation, f"{row.rate:,.0f}", left
-
-
-@contextlib.contextmanager
-def _live_table(title: str) -> Iterator[Callable[[Progress], None]]:
-    """Show a run on standard error: a table that grows on a terminal, one line per row when piped."""
-    from rich.live import Live
-
-    if not output.stderr.is_terminal:
-        print(*COLUMNS, sep="\t", file=sys.stderr)
-
-        def line(row: Progress) -> None:
-            if row.validation is not None:
-                print(*_cells(row), sep="\t", file=sys.stderr, flush=True)
-
-        yield line
-        return
-    rows: list[Progress] = []
-
-    with Live(console=output.stderr, auto_refresh=False) as live:
-
-        def update(row: Progress) -> None:
-            """Draw the last rows with a validation, and this one, dim if it has none."""
-            table = output.empty_table(title, COLUMNS, right=range(len(COLUMNS)))
-            for kept in rows[-SHOWN:]:
-                table.add_row(*_cells(kept))
-            table.add_row(*_cells(row), style="dim" if row.validation is None else None)
-            if row.validation is not None:
-                rows.append(row)
-            live.update(table, refresh=True)
-
-        yield update

@@ -74,6 +74,7 @@ def test_a_model_of_permuted_labels(tmp_path):
     ("arguments", "said"),
     [
         (("--method", "gradient", "--permuted-model", "a.safetensors"), "no other check takes it"),
+        (("--method", "gradient", "--permuted-option", "times=input"), "--permuted-option is for --check data"),
         (("--method", "gradeint"), "gradient"),
         (("--method", "gradient", "--check", "labels"), "labels"),
         (("--method", "gradient", "--option", "masks=3"), "masks"),

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import timm
 
+from benchmarks import explainer_variations
 from suffice.attribution import list_methods
 from suffice.attribution.methods import vit_cx
 from suffice.study import Study
@@ -157,3 +158,28 @@ def test_real_weights_and_photographs(assets, tmp_path, monkeypatch):
     target, predicted = (done.score_tables()[name].rows[0] for name in ("eea-target", "eea-predicted"))
     assert target.targets.tolist() == [0]  # tench
     assert predicted.targets.shape == (1,)
+
+
+@pytest.mark.parametrize("name", ["eea-mixed-zoo", "eea-sensitivity-zoo"])
+def test_explainers_of_studies_are_those_that_are_trained_for_them(name):
+    made = {
+        f"{net}-{kind}"
+        for net in ("zoo-resnet", "zoo-deit")
+        for kind in (
+            *(f"weight-{weight}" for weight in explainer_variations.WEIGHTS),
+            *(f"images-{count}" for count in explainer_variations.COUNTS),
+            *("by-zoo-resnet", "by-zoo-deit", "shapley"),
+        )
+    }
+    text = (FOLDER / f"{name}.toml").read_text(encoding="utf-8")
+    named = re.findall(r'"explainers/([\w-]+)\.safetensors"', text)
+    assert named
+    assert set(named) <= made
+
+
+def test_explainers_that_were_not_trained_are_left_out(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    made = small("eea-mixed-zoo", {"eea", "vit-shapley", "random"}, ["zoo/resnet", "zoo/deit"], take=1)
+    study = made.run(tmp_path / "run", device="cpu")
+    rows = [row for table in study.score_tables().values() for row in table.rows]
+    assert [(row.model, row.method) for row in rows] == [("zoo/resnet", "random"), ("zoo/deit", "random")]

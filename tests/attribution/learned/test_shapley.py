@@ -6,7 +6,8 @@ from scipy.stats import spearmanr
 from torch import nn
 
 import suffice
-from suffice.attribution.learned.shapley import ShapleyRecipe, additive, kernel_sets
+from suffice.attribution.learned.images import short_id
+from suffice.attribution.learned.shapley import ShapleyExplainer, ShapleyRecipe, additive, kernel_sets
 from suffice.attribution.learned.shapley_files import load_shapley, save_shapley
 from suffice.attribution.learned.shapley_training import show, train_shapley
 from suffice.errors import CheckpointError, OptionError
@@ -66,6 +67,11 @@ def test_agrees_with_exact_values_on_images_it_has_not_seen(learned):
     assert torch.allclose(found.sum(dim=(1, 2)), exact.sum(dim=(1, 2)), atol=1e-4)
 
 
+def test_values_tell_the_scores_of_sets_of_images_held_out(learned):
+    assert learned.validation["explained"] > 0.25  # 0: no better than the size of the set
+    assert learned.losses[-1] < learned.losses[0]
+
+
 def test_sizes_of_sets_follow_the_kernel():
     cells = 6
     sets = kernel_sets(20_000, cells, torch.Generator().manual_seed(0))
@@ -112,3 +118,28 @@ def test_a_surrogate_comes_nearer_to_the_whole_image():
     with torch.no_grad():
         before, after = ((judge(masked) - net(images)).abs().mean() for judge in (net, learned.surrogate))
     assert after < 0.9 * before
+
+
+def test_tells_how_it_goes_and_leaves_out_what_is_evaluated_later():
+    images, rows = reddish(60, seed=3), []
+    recipe = ShapleyRecipe(surrogate_steps=0, steps=20, batch=4, sets=4, lr=0.01, baseline="black")
+    learned = train_shapley(red_sum(), images, recipe, trunk=trunk(), never=images[:20], on_progress=rows.append)
+    assert [row.step for row in rows] == list(range(2, 21, 2))
+    assert learned.validation["surrogate"] is None
+    assert learned.validation["explained"] == rows[-1].explained
+    seen = {short_id(one) for one in suffice.open_images(images[:20]).ids}
+    assert seen.isdisjoint(learned.ids.tolist())
+    assert len(learned.ids) > 25
+
+
+def test_all_cells_are_alike_in_the_beginning():
+    """Random values of many cells would add up to sums far from any score."""
+    values = ShapleyExplainer(trunk(), classes=2)(reddish(2, seed=1))
+    assert values.shape == (2, 2, GRID, GRID)
+    assert not values.any()
+
+
+def test_a_training_that_diverges_says_so():
+    recipe = ShapleyRecipe(surrogate_steps=0, steps=10, batch=4, sets=2, lr=1e30, baseline="black")
+    with pytest.raises(OptionError, match="lower learning rate"):
+        train_shapley(red_sum(), reddish(40, seed=1), recipe, trunk=trunk())

@@ -94,3 +94,13 @@ def test_shipped_explainers_are_small_and_saw_no_test_scene():
         assert len(loaded.seen) == facts["images"]["trained on"] > 500
         assert not loaded.seen & tests
         assert facts["images"]["name"].startswith("scenes:train")
+
+
+def test_in_half_precision_the_explainer_runs_in_it_too():
+    net, pixels = trained("deit"), scenes()[0][:2]
+    exact, half = (
+        suffice.attribute(net, pixels, "eea", mode="pretrained", precision=precision).maps
+        for precision in ("fp32", "bf16")
+    )
+    assert not torch.equal(exact, half)
+    assert torch.allclose(exact, half, atol=0.05)

@@ -5,6 +5,7 @@ import torch
 from scipy.stats import spearmanr
 from torch import nn
 
+import suffice
 from suffice.attribution import from_function
 from suffice.errors import OptionError
 from suffice.metrics import data_randomization, sanity_check
@@ -161,6 +162,19 @@ def test_two_models_are_compared_for_data_randomization():
     same = data_randomization(net, net, pictures(6, size=SIZE), "gradient")
     torch.testing.assert_close(same.row("gradient").values["spearman"], torch.ones(1, 2, 6).double())
     assert same.verdict("gradient").depends is False
+
+
+def test_the_second_model_may_have_options_of_its_own():
+    net, images = weighted_pixels(), pictures(4, size=SIZE)
+    own = {"gradient": {"reduction": "sum"}}
+    found = data_randomization(net, weighted_pixels(), images, "gradient", permuted_options=own)
+    before, after = (suffice.attribute(net, images, "gradient", **given).maps for given in ({}, own["gradient"]))
+    wanted = [spearmanr(a.flatten(), b.flatten()).statistic for a, b in zip(before, after, strict=True)]
+    assert max(wanted) < 0.9
+    similar = found.row("gradient").values["spearman"][0]
+    assert similar[0].tolist() == pytest.approx([1.0] * 4)
+    assert similar[1].tolist() == pytest.approx(wanted, abs=1e-6)
+    assert found.about["settings"]["permuted_options"] == own
 
 
 def test_maps_of_another_size_are_refused():

@@ -104,11 +104,12 @@ def test_a_missing_teacher_or_device_is_said(run):
 def test_the_table_on_a_terminal(monkeypatch):
     from rich.console import Console
 
+    from suffice.cli.live import live_table
     from suffice.zoo.training import Progress
 
     console = Console(file=open("/dev/null", "w"), force_terminal=True, record=True, width=100)  # noqa: SIM115
     monkeypatch.setattr(command.output, "stderr", console)
-    with command._live_table("resnet") as update:
+    with live_table("resnet", command.COLUMNS, command._cells, lambda row: row.validation is not None) as update:
         update(Progress(5, 10, 1.5, 0.25, None, 1000.0, 61.0))
         update(Progress(10, 10, 0.5, 0.75, 0.5, 1000.0, 0.0))
     shown = console.export_text()
