@@ -19,8 +19,9 @@ def explore(what: Any = None, images: Any = None, *, baseline: str = "blur", gri
     """Open the explorer below the cell of a notebook: hide and show parts of images, and see what models say.
 
     Args:
-        what: A classifier or several; or a :class:`suffice.Study` that was run, for its tables, figures, images and
-            models. Default: four networks of the zoo.
+        what: A classifier, or the name of one as :func:`suffice.load` takes it, or several; or a
+            :class:`suffice.Study` that was run, for its tables, figures, images and models. Default: four networks of
+            the zoo.
         images: Anything that :func:`suffice.open_images` takes; default: scenes, or the images of the study.
         baseline: What shows where cells are hidden, to begin with.
         grid: Cells a side, to begin with.
@@ -40,8 +41,9 @@ def _explorer(what: Any, images: Any) -> Explorer:
             raise OptionError("A study has images of its own; leave images= away, or give models instead of the study.")
         return open_explorer(what.store.place)
     if what is None:
-        what = [load(name) for name in USUAL_MODELS]
-    nets = [as_classifier(one) for one in (what if isinstance(what, (list, tuple)) else [what])]
+        what = USUAL_MODELS
+    named = what if isinstance(what, (list, tuple)) else [what]
+    nets = [load(one) if isinstance(one, str) else as_classifier(one) for one in named]
     return Explorer(nets, open_images(USUAL_IMAGES if images is None else images))
 
 

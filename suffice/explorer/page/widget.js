@@ -20,7 +20,9 @@ async function render({ model, el }) {
     await import(address);
     URL.revokeObjectURL(address);
   };
-  const root = h("div", { className: "suffice in-notebook" });
+  // JupyterLab has keys of its own, among them A, N and Z; they are not meant while one is in here.
+  const root = h("div", { className: "suffice in-notebook", "data-lm-suppress-shortcuts": "true" });
+  root.addEventListener("keydown", (event) => event.stopPropagation());
   el.append(root);
   const app = new App(root, channel, null);
   app.start(model.get("given")).catch((error) => {
