@@ -38,11 +38,13 @@ def demo(
         f"Asking {count} small networks what is enough for them to decide. Scenes are creatures of 16 kinds, which any "
         "two of their five parts tell."
     )
+    trouble: list[str] = []
     with output.progress("Parts of the study") as report:
-        done = run_on_all_cores(study, out, on_progress=report)
+        done = run_on_all_cores(study, out, on_progress=report, on_trouble=trouble.append)
     with output.asking("Making the report"):
         made = make_report(done)
         page = made.save(out / "report.html")
+    output.note(*trouble)
     for finding in made.page.findings:
         output.note(f"• {finding.text} ({finding.shown})")
     output.note(

@@ -14,7 +14,10 @@ from typing import Any
 
 from suffice.errors import StudyError
 from suffice.options import Count, check_options
+from suffice.report.page.questions import tables_by_kind
+from suffice.report.page.wording import counted
 from suffice.study import Study
+from suffice.study.export import failures_table
 from suffice.vision import list_models
 
 FILE = Path(__file__).with_name("demo.toml")
@@ -40,6 +43,7 @@ def demo_study(*, images: Count | None = None, networks: Sequence[str] = ()) -> 
         content["images"] = f"scenes:test[:{images}]"
     if networks:
         content |= _only(content, [name if name.startswith("zoo/") else f"zoo/{name}" for name in networks])
+        content["name"] = f"What is enough for {counted(len(networks), 'small network')}?"
     return Study(**content)
 
 
@@ -59,7 +63,12 @@ def _only(content: dict[str, Any], names: list[str]) -> dict[str, Any]:
 
 
 def run_on_all_cores(
-    study: Study, out: Path, *, processes: int | None = None, on_progress: Callable[[int, int], None] | None = None
+    study: Study,
+    out: Path,
+    *,
+    processes: int | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+    on_trouble: Callable[[str], None] | None = None,
 ) -> Study:
     """Run a study of small networks with a process a core: threads would wait for each other most of the time.
 
@@ -70,12 +79,13 @@ def run_on_all_cores(
         out: The folder of its results.
         processes: How many; default: one a core, four at most.
         on_progress: Gets (shards done, in all), now and then.
+        on_trouble: Gets what failed, or was not done, in words; there are results of the rest.
 
     Returns:
         The study of that folder.
 
     Raises:
-        StudyError: With the last words of a process that could not go on.
+        StudyError: There are no results at all; with the last words of a process that could not go on.
     """
     out.mkdir(parents=True, exist_ok=True)
     file = out / "study.json"
@@ -93,9 +103,38 @@ def run_on_all_cores(
             time.sleep(PATIENCE)
     finally:  # an interruption has reached them, too: they end their shards
         said = [process.communicate()[1] for process in running]
-    if all(process.returncode for process in running):
-        raise StudyError(f"The study did not end: {said[0].strip() or 'no reason was given'}")
-    return Study.open(out / "run")
+    last = next((words.strip() for words in said if words.strip()), "no reason was given")
+    if not (out / "run" / "plan.json").exists():
+        raise StudyError(f"The study did not end: {last}")
+    done = Study.open(out / "run")
+    if not tables_by_kind(done):
+        raise StudyError(f"The study did not end: {_first_failure(done) or last}")
+    if on_trouble is not None and (trouble := _trouble(done, last)):
+        on_trouble(trouble)
+    return done
+
+
+def _trouble(study: Study, last: str) -> str:
+    """What failed, and what is not done; nothing where all is well."""
+    assert study.store is not None
+    status = study.status()
+    shards, done = (sum(getattr(line, name) for line in status.lines) for name in ("shards", "done"))
+    words = []
+    if status.failed:
+        words.append(
+            f"{status.failed} of {shards} parts of the study failed and are left out: {_first_failure(study)}. To do "
+            f"them again: suffice study run {study.store.place} --retry-failed"
+        )
+    if done < shards:
+        words.append(f"{shards - done} of {shards} parts are not done, as a process ended: {last}")
+    return "\n".join(words)
+
+
+def _first_failure(study: Study) -> str:
+    """The first error of a shard, with what it was about."""
+    assert study.store is not None
+    failed = [row for row in failures_table(study.plan, study.store).to_pylist() if row["shard_failed"]]
+    return f"{failed[0]['measurement']} of {failed[0]['model']}, {failed[0]['error']}" if failed else ""
 
 
 def _done(folder: Path) -> tuple[int, int]:

@@ -1,5 +1,7 @@
 """The built-in study: whole, smaller, and run by several processes."""
 
+import textwrap
+
 import pytest
 
 from suffice.errors import StudyError
@@ -35,3 +37,42 @@ def test_a_study_that_cannot_be_run_says_why(tmp_path):
     study = Study("none", "scenes:test[:4]", ["zoo/nothing"], {"said": {"kind": "predictions"}})
     with pytest.raises(StudyError, match="zoo/nothing"):
         run_on_all_cores(study, tmp_path, processes=1)
+
+
+def test_what_failed_is_said_and_the_rest_is_there(tmp_path, monkeypatch):
+    """A network that takes one image at a time, and no more, cannot be searched; what it says of images is there."""
+    (tmp_path / "shy.py").write_text(
+        textwrap.dedent(
+            """
+            import suffice
+            import torch
+
+
+            class Shy(torch.nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.inside = suffice.load("zoo/resnet", device="cpu").module
+
+                def forward(self, x):
+                    if len(x) > 2:
+                        raise ValueError("so many at once!")
+                    return self.inside(x)
+
+
+            def make():
+                return suffice.load("zoo/resnet", device="cpu").with_module(Shy())
+            """
+        )
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.syspath_prepend(tmp_path)
+    evidence = {"kind": "evidence", "grid": 2, "max_mses": 2}
+    study = Study("shy", "scenes:test[:2]", ["shy:make"], {"said": {"kind": "predictions"}, "evidence": evidence})
+    heard = []
+    done = run_on_all_cores(study, tmp_path / "out", processes=1, on_trouble=heard.append)
+    assert done.table("said")["error"].null_count == 2
+    assert len(heard) == 1
+    assert "1 of 2 parts of the study failed" in heard[0]
+    assert "so many at once!" in heard[0]
+    assert "--retry-failed" in heard[0]
+    assert "1 part of it failed" in done.report(figures=[], each=0).page.studied.lead

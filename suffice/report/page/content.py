@@ -184,6 +184,7 @@ class Page:
         settings: Tables of settings and versions.
         bibtex: References.
         made: When, with what.
+        terms: What words of the findings mean.
     """
 
     title: str
@@ -198,4 +199,5 @@ class Page:
     settings: Sequence[Table]
     bibtex: str
     made: str
+    terms: str = ""
     extra: Mapping[str, Any] = field(default_factory=dict)

@@ -154,10 +154,17 @@ def _page(study: Study, kinds: dict[str, list[str]], figures: Sequence[Drawing])
         methods=prose_of(study),
         settings=settings_tables(study),
         bibtex=bibtex_of(study),
+        terms=TERMS if "evidence" in kinds and found.findings else "",
         made=f"Made with suffice {__version__} on {now:%B} {now.day}, {now.year}. It asks nothing of the network.",
     )
 
 
+TERMS = (
+    "An image is cut into cells. A minimal sufficient explanation (MSE) is a set of cells that is enough: with all "
+    "others hidden a model keeps its answer, and no cell of the set can go. Sub-explanations are what is left of such "
+    "sets as cells go one by one: “at ≥ 80 %” counts those that keep so much of the confidence. Effect sizes are +1 or "
+    "−1 where all images say the same, and 0 where as many say the opposite."
+)
 WORDS = {
     "evidence": "what is enough for them to decide",
     "metrics": "whether maps are true to them",
