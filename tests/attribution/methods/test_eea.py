@@ -7,6 +7,7 @@ import torch
 from torch.nn import functional as F
 
 import suffice
+from benchmarks import explainer_speed
 from suffice.attribution.learned import load_explainer, read_explainer_facts, ready_explainer
 from suffice.attribution.learned.images import short_id
 from suffice.attribution.learned.ready import READY
@@ -104,3 +105,14 @@ def test_in_half_precision_the_explainer_runs_in_it_too():
     )
     assert not torch.equal(exact, half)
     assert torch.allclose(exact, half, atol=0.05)
+
+
+def test_the_benchmark_compares_the_same_work(case):
+    """Its loop over single images looks at a mask before each step, eea also at the one after the last."""
+    net, pixels, _, _ = case
+    loaded = load_explainer(ready_explainer(net), net)
+    ours = suffice.attribute(net, pixels, "eea", steps=2, lr=explainer_speed.LR, mask_weight=50).maps
+    loop = explainer_speed.OneAtATime(net, loaded.explainer, 3)
+    assert explainer_speed.WEIGHT == 50
+    for image, mask in zip(pixels, ours, strict=True):
+        assert torch.allclose(loop.same_work(image[None])[0], mask, atol=2e-3)
