@@ -1,13 +1,18 @@
-"""A table on standard error that grows while something is trained."""
+"""What commands that train have in common: a table that grows, and a checkpoint to go on from."""
 
 from __future__ import annotations
 
 import contextlib
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import TypeVar
 
+import typer
+
 from suffice.cli import output
+from suffice.errors import CheckpointError, OptionError
 
 SHOWN = 15  # rows on a terminal; more would not fit
 Row = TypeVar("Row")
@@ -50,3 +55,34 @@ def live_table(
             live.update(table, refresh=True)
 
         yield update
+
+
+def checkpoint_of(out: Path, name: str, resume: bool) -> Path:
+    """Where the state of a run is saved; there has to be one to go on from, and none otherwise."""
+    checkpoint = out / name / "last.pt"
+    if checkpoint.exists() and not resume:
+        raise OptionError(
+            f"{checkpoint} holds an unfinished run. Go on with --resume, remove it, or choose another --out."
+        )
+    if resume and not checkpoint.exists():
+        raise CheckpointError(f"There is nothing to resume: {checkpoint} does not exist. Start without --resume.")
+    return checkpoint
+
+
+@contextlib.contextmanager
+def saved_on_interrupt(checkpoint: Path) -> Iterator[None]:
+    """After Ctrl-C, say how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if checkpoint.exists():
+            again = shlex.join(["suffice", *(a for a in sys.argv[1:] if a != "--resume"), "--resume"])
+            output.note(f"Stopped; the state is in {checkpoint}. Go on with:\n  {again}")
+        raise typer.Exit(130) from None
+
+
+def tidy(checkpoint: Path) -> None:
+    """Remove the checkpoint of a run whose result is safe."""
+    with contextlib.suppress(OSError):
+        checkpoint.unlink(missing_ok=True)
+        checkpoint.parent.rmdir()

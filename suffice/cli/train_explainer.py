@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import shlex
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -16,10 +13,9 @@ from suffice.cli import options as opt
 from suffice.cli import output
 from suffice.cli import train as train_network
 from suffice.cli.groups import ModelOptions, flat
-from suffice.cli.live import live_table
+from suffice.cli.live import checkpoint_of, live_table, saved_on_interrupt, tidy
 from suffice.cli.train_shapley import EXAMPLES as SHAPLEY_EXAMPLES
 from suffice.cli.train_shapley import train_shapley
-from suffice.errors import CheckpointError, OptionError
 
 if TYPE_CHECKING:
     from suffice.attribution.learned import ExplainerProgress
@@ -83,13 +79,7 @@ def train_explainer(
     from suffice.vision import load
 
     name = model.model.replace("/", "-") + ("" if explainer is None else f"-by-{explainer.replace('/', '-')}")
-    weights, checkpoint = out / f"{name}.safetensors", out / name / "last.pt"
-    if checkpoint.exists() and not resume:
-        raise OptionError(
-            f"{checkpoint} holds an unfinished run. Go on with --resume, remove it, or choose another --out."
-        )
-    if resume and not checkpoint.exists():
-        raise CheckpointError(f"There is nothing to resume: {checkpoint} does not exist. Start without --resume.")
+    weights, checkpoint = out / f"{name}.safetensors", checkpoint_of(out, name, resume)
     net = model.load()
     given = {
         "explains": explains, "mask_weight": mask_weight, "mask_loss": mask_loss, "trains": trains, "steps": steps,
@@ -105,21 +95,13 @@ def train_explainer(
             on_progress=on_images,
         )  # fmt: skip
     title = f"Explainer of {net.name}{'' if trunk is None else f' by {trunk.name}'}, {len(prepared.train):,} images"
-    try:
-        with live_table(title, COLUMNS, _cells, lambda row: row.validation is not None) as on_progress:
-            trained = train(
-                net, prepared, recipe, trunk=trunk, precision=precision, checkpoint=checkpoint,
-                checkpoint_every=checkpoint_every, resume=resume, on_progress=on_progress,
-            )  # fmt: skip
-    except KeyboardInterrupt:
-        if checkpoint.exists():
-            again = shlex.join(["suffice", *(a for a in sys.argv[1:] if a != "--resume"), "--resume"])
-            output.note(f"Stopped; the state is in {checkpoint}. Go on with:\n  {again}")
-        raise typer.Exit(130) from None
+    with saved_on_interrupt(checkpoint), live_table(title, COLUMNS, _cells, _looked) as on_progress:
+        trained = train(
+            net, prepared, recipe, trunk=trunk, precision=precision, checkpoint=checkpoint,
+            checkpoint_every=checkpoint_every, resume=resume, on_progress=on_progress,
+        )  # fmt: skip
     save_explainer(trained, weights)
-    with contextlib.suppress(OSError):  # only tidying: the explainer is safe
-        checkpoint.unlink(missing_ok=True)
-        checkpoint.parent.rmdir()
+    tidy(checkpoint)
     if as_json:
         history = [asdict(row) for row in trained.history]
         output.print_json({**explainer_facts(trained), "history": history, "file": str(weights)})
@@ -142,6 +124,10 @@ def _cells(row: ExplainerProgress) -> tuple[str, ...]:
     if row.validation is not None and row.confidence is not None and row.kept is not None:
         looked = f"{row.validation:.4f}", f"{row.confidence:.3f}", f"{row.kept:.1%}"
     return f"{row.step}/{row.steps}", f"{row.loss:.4f}", *looked, f"{row.rate:,.0f}", left
+
+
+def _looked(row: ExplainerProgress) -> bool:
+    return row.validation is not None
 
 
 class _Train(TyperGroup):

@@ -11,7 +11,7 @@ import typer
 from suffice.cli import options as opt
 from suffice.cli import output
 from suffice.cli.groups import ModelOptions
-from suffice.cli.live import live_table
+from suffice.cli.live import checkpoint_of, live_table, saved_on_interrupt, tidy
 
 if TYPE_CHECKING:
     from suffice.attribution.learned import ShapleyProgress
@@ -47,7 +47,11 @@ def train_shapley(
     lr: Annotated[float | None, typer.Option(help="Learning rate of the explainer.")] = None,
     baseline: Annotated[str | None, typer.Option(help="What shows in hidden cells.  [default: gray]")] = None,
     seed: Annotated[int, typer.Option(help="Of everything random.")] = 0,
-    out: Annotated[Path, typer.Option(callback=opt.writable, help="Folder for the file.")] = Path("explainers"),
+    out: Annotated[Path, typer.Option(callback=opt.writable, help="Folder for the file and checkpoints.")] = Path(
+        "explainers"
+    ),
+    checkpoint_every: Annotated[int, typer.Option(min=1, help="Steps between two checkpoints.")] = 100,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where the same command was stopped.")] = False,
     as_json: opt.AsJson = False,
 ) -> None:
     """Train Shapley values of a model, and write them to OUT/MODEL-shapley.safetensors.
@@ -55,7 +59,8 @@ def train_shapley(
     The method vit-shapley takes the file: --option explainer=FILE. First a surrogate learns to say of images with
     hidden cells what the model says of whole ones, then an explainer learns values whose sums are what the surrogate
     says. The model itself is not changed. A tenth of the images is held out to look at on the way: "explained" is how
-    much better the values tell the score of a set than its size does. The run cannot be resumed.
+    much better the values tell the score of a set than its size does. Ctrl-C saves the state; the same command with
+    --resume goes on.
     """
     from suffice.attribution.learned import ShapleyRecipe, open_explainer_images, save_shapley
     from suffice.attribution.learned import train_shapley as train
@@ -63,14 +68,15 @@ def train_shapley(
     from suffice.perturb import Runner
     from suffice.vision import load
 
+    by = "" if explainer is None else f"-by-{explainer.replace('/', '-')}"
+    name = f"{model.model.replace('/', '-')}-shapley{by}"
+    file, checkpoint = out / f"{name}.safetensors", checkpoint_of(out, name, resume)
     given = {
         "surrogate_steps": surrogate_steps, "steps": steps, "batch": images_per_batch, "sets": sets,
         "surrogate_lr": surrogate_lr, "lr": lr, "baseline": baseline, "seed": seed,
     }  # fmt: skip
     recipe = ShapleyRecipe(**{key: value for key, value in given.items() if value is not None})  # type: ignore[arg-type]
     net = model.load()
-    by = "" if explainer is None else f"-by-{explainer.replace('/', '-')}"
-    file = out / f"{model.model.replace('/', '-')}-shapley{by}.safetensors"
     trunk = None if explainer is None else load(explainer, device=net.device)
     with output.progress("Preparing images") as on_images:
         prepared = open_explainer_images(
@@ -80,14 +86,18 @@ def train_shapley(
         )  # fmt: skip
     title = f"Shapley values of {net.name}, {len(prepared.train):,} images"
     rows: list[ShapleyProgress] = []
-    with live_table(title, COLUMNS, _cells, lambda _: True) as on_progress:
+    with saved_on_interrupt(checkpoint), live_table(title, COLUMNS, _cells, lambda _: True) as on_progress:
 
         def keep(row: ShapleyProgress) -> None:
             rows.append(row)
             on_progress(row)
 
-        learned = train(net, prepared, recipe, trunk=trunk, on_progress=keep)
+        learned = train(
+            net, prepared, recipe, trunk=trunk, checkpoint=checkpoint, checkpoint_every=checkpoint_every, resume=resume,
+            on_progress=keep,
+        )  # fmt: skip
     save_shapley(learned, file)
+    tidy(checkpoint)
     if as_json:
         history = [asdict(row) for row in rows]
         output.print_json({**shapley_facts(learned), "history": history, "file": str(file)})

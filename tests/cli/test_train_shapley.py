@@ -55,3 +55,11 @@ def test_a_file_that_is_not_there_is_said_with_the_command_that_makes_it(method,
     net = suffice.load("zoo/resnet", device="cpu")
     with pytest.raises(OptionError, match=f"nowhere.safetensors; `suffice train {train} --model zoo/resnet"):
         suffice.attribute(net, "scenes:test[:1]", method, explainer="nowhere.safetensors")
+
+
+def test_an_unfinished_run_is_not_overwritten(told, folder):
+    assert not (folder / "zoo-resnet-shapley").exists()
+    assert "nothing to resume" in run("train", "shapley", "--model", "zoo/vgg", *QUICK, "--resume", code=2).stderr
+    (folder / "zoo-vgg-shapley").mkdir()
+    (folder / "zoo-vgg-shapley" / "last.pt").write_bytes(b"")
+    assert "--resume" in run("train", "shapley", "--model", "zoo/vgg", *QUICK, "--out", folder, code=2).stderr

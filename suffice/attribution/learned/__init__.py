@@ -23,7 +23,8 @@ from suffice.attribution.learned.ready import ready_explainer
 from suffice.attribution.learned.recipe import ExplainerRecipe
 from suffice.attribution.learned.shapley import LearnedShapley, ShapleyRecipe
 from suffice.attribution.learned.shapley_files import load_shapley, save_shapley
-from suffice.attribution.learned.shapley_training import ShapleyProgress, train_shapley
+from suffice.attribution.learned.shapley_run import ShapleyProgress
+from suffice.attribution.learned.shapley_training import train_shapley
 from suffice.attribution.learned.training import ExplainerProgress, TrainedExplainer, train_explainer
 
 __all__ = [

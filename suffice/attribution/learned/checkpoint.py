@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from suffice.attribution.learned.recipe import ExplainerRecipe
 from suffice.errors import CheckpointError
 
 
@@ -31,11 +31,13 @@ def read_checkpoint(path: Path, about: dict[str, str], device: torch.device) -> 
     try:
         state: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
         stored = state["about"]
-        recipe = ExplainerRecipe.from_json(stored["recipe"])
+        recipe: dict[str, Any] = json.loads(stored["recipe"])
     except Exception as error:  # torch.load raises many kinds on broken files; all mean the same to the user
         first = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise CheckpointError(f"{path} is not a readable checkpoint of an explainer: {first}") from error
-    if different := recipe.differences(ExplainerRecipe.from_json(about["recipe"])):
+    here = json.loads(about["recipe"])
+    names = dict.fromkeys([*recipe, *here])
+    if different := [f"{n}: {recipe.get(n)} and {here.get(n)}" for n in names if recipe.get(n) != here.get(n)]:
         raise CheckpointError(
             f"{path} was made with another recipe (there and here): {'; '.join(different)}. Resume with the same "
             "options, or remove the file to start again."

@@ -98,8 +98,3 @@ class ExplainerRecipe:
     def from_json(cls, text: str) -> ExplainerRecipe:
         """From what :meth:`to_json` wrote."""
         return cls(**json.loads(text))
-
-    def differences(self, other: ExplainerRecipe) -> list[str]:
-        """Where another recipe differs, for error messages."""
-        mine, theirs = dataclasses.asdict(self), dataclasses.asdict(other)
-        return [f"{name}: {mine[name]} and {theirs.get(name)}" for name in mine if mine[name] != theirs.get(name)]

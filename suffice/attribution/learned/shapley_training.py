@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import copy
-import math
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import kl_div
 
+from suffice.attribution.learned.checkpoint import read_checkpoint
 from suffice.attribution.learned.explainer import Trunk
 from suffice.attribution.learned.images import ExplainerImages, open_explainer_images
 from suffice.attribution.learned.shapley import (
@@ -22,44 +22,14 @@ from suffice.attribution.learned.shapley import (
     additive,
     kernel_sets,
 )
+from suffice.attribution.learned.shapley_run import OnProgress, ShapleyProgress, ShapleyRun
 from suffice.errors import OptionError
+from suffice.options import Count, check_options
 from suffice.perturb import Runner, enlarge, make_baseline
 from suffice.vision import Classifier, Model, as_classifier
 from suffice.vision.identity import weights_hash
 
-ROWS = 10  # looks at the images held out, for each of the two networks
-LOOK = 100  # at most so many of them
-Part = Literal["surrogate", "explainer"]
-
-
-@dataclass(frozen=True)
-class ShapleyProgress:
-    """Where a training stands.
-
-    Attributes:
-        part: Which of the two networks is trained.
-        step: Steps done of it.
-        steps: Steps in all of it.
-        loss: Mean loss on training batches since the last row.
-        validation: The same loss on images held out.
-        explained: On them, the share of the variance of what the surrogate says of sets that the values explain; None
-            for the surrogate itself.
-        rate: Training images per second.
-        remaining: Seconds left for this network, by that rate.
-    """
-
-    part: Part
-    step: int
-    steps: int
-    loss: float
-    validation: float
-    explained: float | None
-    rate: float
-    remaining: float
-
-
-OnProgress = Callable[[ShapleyProgress], None]
-Look = Callable[[], tuple[float, float | None]]
+LOOK = 100  # images held out that are looked at on the way, at most
 
 
 def train_shapley(
@@ -69,6 +39,9 @@ def train_shapley(
     *,
     trunk: Classifier | None = None,
     never: Any = None,
+    checkpoint: str | Path | None = None,
+    checkpoint_every: Count = 100,
+    resume: bool = False,
     on_progress: OnProgress | None = None,
 ) -> LearnedShapley:
     """Train a surrogate of a classifier and an explainer of its Shapley values.
@@ -80,11 +53,16 @@ def train_shapley(
         trunk: The classifier whose copy becomes the explainer, and whose last feature maps or tokens are the cells;
             default: the surrogate.
         never: Images that the explainer will be evaluated on; they are left out of training, by their content.
+        checkpoint: File that the state is saved to now and then, and on Ctrl-C.
+        checkpoint_every: Steps between two savings.
+        resume: Go on from that file.
         on_progress: Called ten times for each of the two networks, with a look at images held out.
 
     Raises:
         OptionError: The classifier scores by something else than softmax, there are too few images, or training
             diverges.
+        CheckpointError: The checkpoint is of another run.
+        KeyboardInterrupt: After the state was saved.
 
     Example:
         >>> import suffice
@@ -97,15 +75,25 @@ def train_shapley(
     net, recipe = as_classifier(net), recipe or ShapleyRecipe()
     if net.score != "softmax":
         raise OptionError(f"{net.name} scores by {net.score}; surrogates are trained to match softmax probabilities.")
+    check_options({"checkpoint_every": checkpoint_every}, train_shapley)
+    if resume and checkpoint is None:
+        raise OptionError("resume=True needs checkpoint=, the file to go on from.")
     runner, report = Runner(net), on_progress or (lambda _: None)
     if not isinstance(images, ExplainerImages):
         images = open_explainer_images(runner, images, never=never)
     draws = _Draws(images, recipe, Trunk(trunk or net).grid)
+    about = {
+        "weights": weights_hash(net.module), "trunk": weights_hash((trunk or net).module),
+        "recipe": json.dumps(asdict(recipe)), "images": images.fingerprint(),
+    }  # fmt: skip
+    path = None if checkpoint is None else Path(checkpoint)
+    found = read_checkpoint(path, about, net.device) if resume and path is not None else None
+    run = ShapleyRun(path, checkpoint_every, about, found, draws.generator, report)
     with torch.inference_mode(False), torch.no_grad():
-        surrogate, ended = _train_surrogate(runner, draws, report)
+        surrogate, ended = _train_surrogate(runner, draws, run)
         classes = runner.scores(images.pixels[:1].float() / 255).shape[1]
         explainer = ShapleyExplainer(trunk or surrogate, classes, seed=recipe.seed)
-        rows = _train_values(explainer.to(net.device), surrogate, draws, report)
+        rows = _train_values(explainer.to(net.device), surrogate, draws, run)
     validation = {"surrogate": ended, "explainer": rows[-1].validation, "explained": rows[-1].explained}
     return LearnedShapley(
         net.name,
@@ -153,7 +141,7 @@ class _Draws:
         return torch.Generator().manual_seed(self.recipe.seed + 1)
 
 
-def _train_surrogate(runner: Runner, draws: _Draws, report: OnProgress) -> tuple[Classifier, float | None]:
+def _train_surrogate(runner: Runner, draws: _Draws, run: ShapleyRun) -> tuple[Classifier, float | None]:
     """A copy of the classifier that says of images with hidden cells what the classifier says of the whole ones.
 
     With its loss on images held out; None where there was nothing to train.
@@ -179,14 +167,13 @@ def _train_surrogate(runner: Runner, draws: _Draws, report: OnProgress) -> tuple
         return float(loss(pixels, draws.any_sets(len(pixels), draws.fixed()))), None
 
     optimizer = torch.optim.AdamW(parameters, lr=recipe.surrogate_lr)
-    steps = recipe.surrogate_steps
-    rows = _run("surrogate", steps, recipe.batch, optimizer, parameters, step, look, report, clip=None)
+    rows = run("surrogate", recipe.surrogate_steps, recipe.batch, module, optimizer, step, look)
     module.requires_grad_(False)
     return surrogate, rows[-1].validation
 
 
 def _train_values(
-    explainer: ShapleyExplainer, surrogate: Classifier, draws: _Draws, report: OnProgress
+    explainer: ShapleyExplainer, surrogate: Classifier, draws: _Draws, run: ShapleyRun
 ) -> list[ShapleyProgress]:
     """Make the values of sets add up to what the surrogate says of the sets."""
     runner, recipe, trunk = Runner(surrogate), draws.recipe, explainer.trunk
@@ -218,49 +205,7 @@ def _train_values(
         return float(draws.cells * found.square().mean()), explained
 
     optimizer = torch.optim.AdamW(parameters, lr=recipe.lr, weight_decay=1e-5)
-    return _run("explainer", recipe.steps, recipe.batch, optimizer, parameters, step, look, report, clip=1.0)
-
-
-def _run(
-    part: Part,
-    steps: int,
-    batch: int,
-    optimizer: torch.optim.Optimizer,
-    parameters: list[Tensor],
-    loss_of_step: Callable[[], Tensor],
-    look: Look,
-    report: OnProgress,
-    *,
-    clip: float | None,
-) -> list[ShapleyProgress]:
-    """All steps of one of the networks; the rate rises in the first tenth and falls in all, both along a line."""
-    highest, began = optimizer.param_groups[0]["lr"], time.perf_counter()
-    rows: list[ShapleyProgress] = []
-    losses: list[float] = []
-    for step in range(steps):
-        for group in optimizer.param_groups:
-            group["lr"] = highest * min(1.0, 10 * (step + 1) / steps) * (1 - step / steps)
-        with torch.enable_grad():
-            loss = loss_of_step()
-            slopes = torch.autograd.grad(loss, parameters, allow_unused=True)
-        for parameter, slope in zip(parameters, slopes, strict=True):
-            parameter.grad = slope
-        if clip is not None:
-            nn.utils.clip_grad_norm_(parameters, clip)
-        optimizer.step()
-        losses.append(float(loss.detach()))
-        if not math.isfinite(losses[-1]):
-            raise OptionError(
-                f"The loss of the {part} is {losses[-1]} after step {step + 1} of {steps}: training diverged. Try a "
-                f"lower learning rate than {highest:g}."
-            )
-        if (step + 1) % max(1, steps // ROWS) == 0 or step + 1 == steps:
-            each = (time.perf_counter() - began) / (step + 1)
-            facts = (sum(losses) / len(losses), *look(), batch / each, each * (steps - step - 1))
-            rows.append(ShapleyProgress(part, step + 1, steps, *facts))
-            report(rows[-1])
-            losses = []
-    return rows
+    return run("explainer", recipe.steps, recipe.batch, explainer, optimizer, step, look, clip=1.0)
 
 
 def show(pixels: Tensor, shown: Tensor, grid: tuple[int, int], baseline: str, net: Classifier) -> Tensor:

@@ -1,5 +1,7 @@
 """Learned Shapley values: against exact ones on a classifier that is cheap to ask about every set of cells."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from scipy.stats import spearmanr
@@ -143,3 +145,28 @@ def test_a_training_that_diverges_says_so():
     recipe = ShapleyRecipe(surrogate_steps=0, steps=10, batch=4, sets=2, lr=1e30, baseline="black")
     with pytest.raises(OptionError, match="lower learning rate"):
         train_shapley(red_sum(), reddish(40, seed=1), recipe, trunk=trunk())
+
+
+@pytest.mark.parametrize(("part", "step"), [("surrogate", 4), ("explainer", 3), ("explainer", 6)])
+def test_resuming_ends_with_the_same_weights(part, step, tmp_path):
+    class Stop(Exception):
+        pass
+
+    def stop(row):
+        if (row.part, row.step) == (part, step):
+            raise Stop
+
+    recipe = ShapleyRecipe(surrogate_steps=6, steps=8, batch=4, sets=2, baseline="black")
+    how = {"checkpoint": tmp_path / "last.pt", "checkpoint_every": 2}
+    net, images = trunk(), reddish(40, seed=6)
+    with pytest.raises(Stop):
+        train_shapley(net, images, recipe, **how, on_progress=stop)
+    with pytest.raises(CheckpointError, match="steps: 8 and 9"):
+        train_shapley(net, images, replace(recipe, steps=9), **how, resume=True)
+    resumed = train_shapley(net, images, recipe, **how, resume=True)
+    whole = train_shapley(net, images, recipe)
+    for one, other in ((resumed.surrogate.module, whole.surrogate.module), (resumed.explainer, whole.explainer)):
+        for name, value in one.state_dict().items():
+            assert torch.equal(value, other.state_dict()[name]), name
+    assert resumed.losses == whole.losses
+    assert resumed.validation == whole.validation
