@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 from pathlib import Path
 
 import suffice
+from suffice.report.demo import demo_study
 from suffice.zoo.architectures import ARCHITECTURES
 from suffice.zoo.source import table
 
@@ -46,6 +48,7 @@ html_theme = "furo"
 html_title = f"suffice {release}"
 html_static_path = ["_static"]
 html_css_files = ["tables.css"]
+html_extra_path = ["_generated/pages"]
 
 
 def write_table(name: str, heads: str, rows: list[list[str]]) -> None:
@@ -53,6 +56,14 @@ def write_table(name: str, heads: str, rows: list[list[str]]) -> None:
     file = Path(__file__).parent / "_generated" / f"{name}.md"
     file.parent.mkdir(exist_ok=True)
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def write_report() -> None:
+    """The report of a small study, for the page about reports; made once, as it takes half a minute."""
+    page = Path(__file__).parent / "_generated" / "pages" / "report-example.html"
+    if not page.exists():
+        with tempfile.TemporaryDirectory() as folder:
+            demo_study(images=10, networks=["resnet", "resnet-aug"]).run(folder, device="cpu").report(page)
 
 
 def described(method) -> str:
@@ -97,3 +108,4 @@ write_table(
     "| protocol | about |",
     [[f"`{p.name}`", p.about] for p in suffice.metrics.all_protocols().values()],
 )
+write_report()

@@ -73,19 +73,20 @@ def _goodness(mean: float, means: list[float], metric: str) -> float:
     order=50,
 )
 def methods(study: Study, *, measurement: str | None = None, metric: str | None = None) -> list[Drawing]:
-    """Methods × metrics of a model, or with several models methods × models of a metric."""
+    """Methods × metrics of a model; or, with several models that have methods to compare, × models of a metric."""
     made = []
     wanted = tables_of(study, "metrics", measurement)
     for name, scores in study.score_tables().items():
         if name not in wanted or len({row.method for row in scores.rows}) < 2:
             continue
         table = method_table(scores)
-        models = list(dict.fromkeys(table["model"].to_pylist()))
+        pairs = {(row.model, row.method) for row in scores.rows}
+        models = [one for one in dict.fromkeys(table["model"].to_pylist()) if sum(one == m for m, _ in pairs) > 1]
         metrics = [one for one in scores.metrics if metric in (None, one)]
         views = (
             [(f"methods-{model}", model, "metric", [r for r in table.to_pylist() if r["model"] == model])
              for model in models]
-            if len(models) <= FEW
+            if 0 < len(models) <= FEW
             else [(f"methods-{one}", with_arrow(one), "model", [r for r in table.to_pylist() if r["metric"] == one])
                   for one in metrics]
         )  # fmt: skip

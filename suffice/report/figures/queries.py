@@ -7,6 +7,7 @@ positions are not, the query gives what it was made from, and figures name the f
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from textwrap import indent
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -37,8 +38,13 @@ def select(study: Study, table: str | Sequence[str], what: str, rest: str = "", 
 
 
 def inside(query: str) -> str:
-    """A query as part of another."""
-    return query.rstrip(";")
+    """A query as part of another, indented.
+
+    Example:
+        >>> inside("SELECT 1;")
+        '  SELECT 1'
+    """
+    return indent(query.rstrip(";"), "  ")
 
 
 def text(value: str) -> str:

@@ -156,6 +156,8 @@ def _unclear(c: Comparison, unclear: Sequence[Pair], tests: int) -> str:
 def _within(c: Comparison, unclear: Sequence[Pair]) -> str:
     """How far apart they could still be."""
     reach = c.reach(unclear)
+    if reach == 0:
+        return "all values are the same here, which does not say that they are in other images"
     if c.quantity.counts:
         return f"if there is a difference, it is less than a factor of about {math.exp(reach):.2g}"
     unit = " percentage points" if c.quantity.scale == 100 else ""

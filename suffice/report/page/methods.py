@@ -186,14 +186,16 @@ def agreement_table(study: Study, said: str, searched: str | None) -> Table:
             row.append(Cell(percent(both, 1), _known(both)))
         cells.append(row)
         keys.append({"one": one, "other": other})
-    from_said = queries.select(study, said, 'model, "index", label', where="model IN ('{one}', '{other}')").rstrip(";")
+    from_said = queries.inside(
+        queries.select(study, said, 'model, "index", label', where="model IN ('{one}', '{other}')")
+    )
     query = (
         f"WITH said AS (\n{from_said}\n)\nSELECT avg((a.label = b.label)::INT) AS same\n"
         "FROM said a JOIN said b USING (\"index\") WHERE a.model = '{one}' AND b.model = '{other}';"
     )
     columns = [Column("One"), Column("Other"), Column("Same answer", "number", query=query)]
     if searched is not None:
-        found = queries.select(study, searched, 'DISTINCT model, "index", unnest(mse_cells) AS cells').rstrip(";")
+        found = queries.inside(queries.select(study, searched, 'DISTINCT model, "index", unnest(mse_cells) AS cells'))
         shared_query = (
             f"WITH found AS (\n{found}\n), shared AS (\n"
             'SELECT count(*) AS n FROM found a JOIN found b USING ("index", cells)\n'

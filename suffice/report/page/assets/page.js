@@ -151,7 +151,7 @@
     const part = cell.closest(".table"), row = cell.closest("tr");
     const fill = (text) => text.replace(/\{(\w+)\}/g, (whole, name) => row.dataset[name]?.replaceAll("'", "''") ?? whole);
     const heading = all("thead th", part)[cell.cellIndex].textContent.trim();
-    one("h2", traced).textContent = `${heading} of ${row.cells[0].textContent.trim()}: ${cell.textContent.trim()}`;
+    one("h2", traced).textContent = `${heading} of ${row.cells[0].textContent.trim()}: ${cell.dataset.text ?? cell.textContent.trim()}`;
     one(".made", traced).innerHTML = one(".made", part).innerHTML;
     one("pre code", traced).textContent = fill(all("thead th", part)[cell.cellIndex].dataset.query);
     one(".copy", traced).textContent = "Copy the query";
