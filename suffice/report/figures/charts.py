@@ -46,7 +46,7 @@ def specification(chart: Any, height: int, right: float = 0) -> dict[str, Any]:
         right: Room for what stands out at the right.
     """
     chart = chart.properties(width="container", height=height)
-    spec: dict[str, Any] = json.loads(chart.to_json(validate=True))
+    spec: dict[str, Any] = json.loads(chart.to_json(validate=False))
     spec.pop("config", None)
     spec["autosize"] = {"type": "fit-x", "contains": "padding"}
     if right > 0:
