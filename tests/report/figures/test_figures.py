@@ -101,6 +101,17 @@ def test_charts_show_what_their_tables_have(drawings):
             )
 
 
+def test_charts_keep_to_the_rules_of_vega_lite(drawings):
+    """They are not checked each time that they are made, as that takes seconds."""
+    altair = pytest.importorskip("altair")
+    for drawing in drawings.values():
+        if drawing.spec is not None:
+            altair.Chart.from_dict(dict(drawing.spec), validate=True)
+    broken = {**next(one.spec for one in drawings.values() if one.spec is not None), "mark": {"type": "no mark"}}
+    with pytest.raises(pytest.importorskip("jsonschema").ValidationError):
+        altair.Chart.from_dict(broken, validate=True)
+
+
 def test_every_drawing_is_a_whole_document_light_and_dark(drawings):
     few = ["summary-mses", "cross-test-insertion", "landscape", "maps-zoo-vgg"]
     few += [name for name in drawings if name.startswith("attention-graphs")]
