@@ -21,7 +21,7 @@ demo: $(INSTALLED) ## Run the built-in study and write its report, in about thre
 	$(BIN)/suffice demo
 
 test: lint ## Check style and types, run all tests and doctests
-	$(BIN)/python -m pytest -q -n auto
+	$(BIN)/python -m pytest -q -n auto --dist worksteal
 
 lint: $(INSTALLED) ## Check style and types only
 	$(BIN)/ruff check .
