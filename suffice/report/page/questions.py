@@ -30,7 +30,7 @@ from suffice.report.page.quantities import (
     evidence_columns,
     of_families,
 )
-from suffice.report.page.sane import sanity_findings, sanity_rows, sanity_source, sanity_table
+from suffice.report.page.sane import Checked, sanity_findings, sanity_rows, sanity_source, sanity_table
 from suffice.report.page.sources import TEST, source_of
 from suffice.report.page.wording import counted
 from suffice.study.reading import finished_shards, read_shard
@@ -144,14 +144,22 @@ def answer(study: Study, kinds: dict[str, list[str]]) -> Answers:
     for table in kinds.get("activations", []):
         dominance = activation_table(study, table)
         found.add("channels", *([] if dominance is None else [dominance]))
-    for table in kinds.get("sanity", []):
-        checked, missing = sanity_rows(study, table)
-        found.add("sane", *([sanity_table(study, table, checked)] if checked else []))
-        said, untold = sanity_findings(checked, partial(sanity_source, study, table))
-        found.findings += said
-        found.untold += [*untold, *missing]
+    _sanity(found, study, kinds.get("sanity", []))
     found.untold += _about_trainings(study)
     return found
+
+
+def _sanity(found: Answers, study: Study, tables: Sequence[str]) -> None:
+    checked: list[Checked] = []
+    for table in tables:
+        own, missing = sanity_rows(study, table)
+        checked += own
+        found.untold += missing
+    for check in dict.fromkeys(one.check for one in checked):
+        found.add("sane", sanity_table(study, [one for one in checked if one.check == check]))
+    said, untold = sanity_findings(checked, partial(sanity_source, study))
+    found.findings += said
+    found.untold += untold
 
 
 def _evidence(found: Answers, study: Study, table: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from suffice.study import Study
 
 SIMILARITIES = {"spearman": "Spearman", "absolute": "of magnitudes", "ssim": "SSIM"}
-Trace = Callable[[Sequence[str]], Source]
+Trace = Callable[["Sequence[Checked]"], Source]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,12 +33,14 @@ class Checked:
         check: ``"cascading"`` or ``"independent"``.
         steps: What was randomized at each step; at the first, nothing.
         row: Similarities, [draws, steps, images] each, and the method.
+        table: Of the study, that it is from.
     """
 
     model: str
     check: Literal["cascading", "independent"]
     steps: tuple[str, ...]
     row: SanityRow
+    table: str = ""
 
     @property
     def verdict(self) -> Verdict:
@@ -76,13 +78,14 @@ def sanity_rows(study: Study, table: str) -> tuple[list[Checked], list[str]]:
         }
         steps = tuple(str(row["layer"]) for row in own[: shape[1] * shape[2] : shape[2]])
         row = SanityRow(method, values, {}, torch.zeros(shape[1]), torch.zeros(shape[1], 1, 1))
-        found.append(Checked(model, check, steps, row))
+        found.append(Checked(model, check, steps, row, table))
     return found, missing
 
 
-def sanity_table(study: Study, table: str, checked: Sequence[Checked]) -> Table:
-    """How similar maps are to those of the trained model once weights are random, and the verdict."""
+def sanity_table(study: Study, checked: Sequence[Checked]) -> Table:
+    """How similar maps are to those of the trained model once weights are random, and the verdict; of one check."""
     alone = checked[0].check == "independent"
+    tables = list(dict.fromkeys(one.table for one in checked))
     rows = [
         [
             model_cell(study, one.model),
@@ -94,10 +97,10 @@ def sanity_table(study: Study, table: str, checked: Sequence[Checked]) -> Table:
         for one in checked
     ]
     own = "model = '{model}' AND method = '{method}'"
-    layers = queries.select(study, table, "max(step) AS layers", where=own)
+    layers = queries.select(study, tables, "max(step) AS layers", where=own)
     columns = [Column("Model"), Column("Method"), Column("Layers", "number", "Randomized, one after the other", layers)]
     for name, title in SIMILARITIES.items():
-        steps = queries.select(study, table, f"step, avg({name}) AS mean", "GROUP BY step", f"step > 0 AND {own}")
+        steps = queries.select(study, tables, f"step, avg({name}) AS mean", "GROUP BY step", f"step > 0 AND {own}")
         what = "max(mean)" if alone else "arg_max(mean, step)"
         query = f"SELECT {what} AS mean FROM (\n{queries.inside(steps)}\n);"
         columns.append(Column(title, "number", "Mean ± standard error", query))
@@ -107,19 +110,28 @@ def sanity_table(study: Study, table: str, checked: Sequence[Checked]) -> Table:
         f"structural similarity. {RULE.removeprefix('Rule: ')[:1].upper()}{RULE.removeprefix('Rule: ')[1:]}"
     )
     keys = [{"model": one.model, "method": one.row.method} for one in checked]
-    source = sanity_source(study, table, [one.row.method for one in checked])
-    title = "How similar maps stay to those of the trained model"
-    return Table(f"sanity-{table}", title, [*columns, Column("Verdict", "wide")], rows, keys, reading, source)
+    source = sanity_source(study, checked)
+    title = "How similar maps stay to those of the trained model" + (", one layer random at a time" if alone else "")
+    return Table(
+        f"sanity-{checked[0].check}", title, [*columns, Column("Verdict", "wide")], rows, keys, reading, source
+    )
 
 
-def sanity_source(study: Study, table: str, methods: Sequence[str]) -> Source:
-    """Where the numbers of some methods come from."""
-    named = ", ".join(map(queries.text, dict.fromkeys(methods)))
+def sanity_source(study: Study, checked: Sequence[Checked]) -> Source:
+    """Where the numbers of some methods on some models come from."""
+    tables, models, methods = (
+        list(dict.fromkeys(names))
+        for names in zip(*((one.table, one.model, one.row.method) for one in checked), strict=True)
+    )
     means = ", ".join(f"avg({name}) AS {name}" for name in SIMILARITIES)
     what = f"model, method, step, any_value(layer) AS layer, {means}"
-    rest = "GROUP BY model, method, step\nORDER BY model, method, step"
-    query = queries.select(study, table, what, rest, f"method IN ({named})")
-    return source_of(study, table, query, verdicts="suffice.metrics.sanity.SanityReport.verdict")
+    where = " AND ".join(
+        f"{column} IN ({', '.join(map(queries.text, names))})"
+        for column, names in (("model", models), ("method", methods))
+    )
+    query = queries.select(study, tables, what, "GROUP BY model, method, step\nORDER BY model, method, step", where)
+    source = source_of(study, tables[0], query, verdicts="suffice.metrics.sanity.SanityReport.verdict")
+    return replace(source, facts={**source.facts, "measurement": f"{listed(tables, 9)} (sanity)"})
 
 
 def sanity_findings(checked: Sequence[Checked], trace: Trace | None = None) -> tuple[list[Finding], list[str]]:
@@ -142,7 +154,7 @@ def sanity_findings(checked: Sequence[Checked], trace: Trace | None = None) -> t
         draws, _, images = some[0].row.values["spearman"].shape
         over = f"over {counted(images, 'image')} and {counted(draws, 'draw')} of random weights"
         shown = f"{_extreme(some)[1]} {over}; the rule: two standard errors from {LIMIT}"
-        said.append(Finding(_sentence(some, methods, models, text), shown, "sane", trace and trace(methods)))
+        said.append(Finding(_sentence(some, methods, models, text), shown, "sane", trace and trace(some)))
     return said, untold
 
 
@@ -151,6 +163,8 @@ def _sentence(some: Sequence[Checked], methods: Sequence[str], models: Sequence[
     alone = some[0].check == "independent"
     when = "with one layer random at a time" if alone else "with all of them random"
     bound = "" if len(some) == 1 else "at most " if some[0].verdict.depends else "at least "
+    if alone:  # the number is that of the layer which matters least
+        bound = "at most " if some[0].verdict.depends else "up to "
     (mean, error), _ = _extreme(some)
     return (
         f"Maps by {listed(methods, 9)} {plural} of {listed(models, 9)}: {when}, their rank correlation with those of "
@@ -167,10 +181,14 @@ def _extreme(some: Sequence[Checked]) -> tuple[tuple[float, float], str]:
 
 
 def _unclear(some: Sequence[Checked], methods: Sequence[str], models: Sequence[str]) -> str:
-    what = f"Whether maps by {listed(methods, 9)} depend on the weights of {listed(models, 9)}"
+    alone = some[0].check == "independent"
+    subject = "every layer" if alone else "the weights"
+    what = f"Whether maps by {listed(methods, 9)} depend on {subject} of {listed(models, 9)}"
     draws, _, images = some[0].row.values["spearman"].shape
     if draws * images < 2:
         return f"{what} cannot be told from one image and one draw of random weights."
+    if alone:
+        return f"{what} is unclear: of some layers, the rank correlation lies within two standard errors of {LIMIT}."
     ends = sorted(one.correlation[0] for one in some)
     span = f"{ends[0]:.2f}" if len(some) == 1 else f"{ends[0]:.2f} to {ends[-1]:.2f}"
     return (

@@ -67,7 +67,12 @@ def test_one_image_says_nothing():
 
 def test_single_layers_are_named():
     (said,), _ = sanity_findings([checked("x", "a", 0.2, check="independent", steps=3)])
-    assert said.text.startswith("Maps by x hardly depend on layer 1 of a: with one layer random at a time")
+    assert said.text == (
+        "Maps by x hardly depend on layer 1 of a: with one layer random at a time, their rank correlation with those "
+        "of the trained model is up to 0.60 ± 0.00."
+    )
+    (unclear,) = sanity_findings([checked("x", "a", 0.0, check="independent", spread=0.4)])[1]
+    assert unclear.startswith("Whether maps by x depend on every layer of a is unclear: of some layers")
 
 
 def test_the_table_of_a_study_has_the_verdicts(study):
