@@ -204,10 +204,8 @@ def _trainings(table: pyarrow.Table, name: str, contrasts: Sequence[Contrast]) -
     rows = []
     for one in (*QUANTITIES, STRICTER):
         values = one.values(numbers_of(table, one.column))
-        found = [
-            compare_trainings(*([values[model].tolist() for model in several[group]] for group in pair))
-            for pair in pairs
-        ]
+        trained = {group: [values[model].tolist() for model in models] for group, models in several.items()}
+        found = [compare_trainings(trained[first], trained[second]) for first, second in pairs]
         for (first, second), difference, adjusted in zip(pairs, found, holm([f.p for f in found]), strict=True):
             question = asked.get((first, second)) or f"{first} instead of {second}"
             counts = " and ".join(map(str, difference.trainings))

@@ -17,7 +17,7 @@ from suffice.draw import document, region_picture, save_picture, text
 from suffice.draw.palettes import QUIET
 from suffice.draw.pictures import as_image
 from suffice.draw.sheets import GAP, LINE, NAME, Tile, tile_rows
-from suffice.errors import OptionError
+from suffice.errors import OptionError, StudyError
 from suffice.metrics.boxes import boxes_of
 
 if TYPE_CHECKING:
@@ -137,7 +137,12 @@ def shortcuts_of_study(
     for model in plan.models:
         if models and model.label not in models:
             continue
-        evidence = study.evidence(model.label, measurement)
+        try:
+            evidence = study.evidence(model.label, measurement)
+        except StudyError:
+            if models:
+                raise
+            continue  # nothing of it is done yet
         if not len(evidence):
             continue
         net = model.load(plan.asked.base, device)
