@@ -7,7 +7,7 @@ import timm
 import torch
 
 from suffice.attribution import all_methods, attribute
-from suffice.attribution.learned.shapley import ShapleyRecipe, train_shapley
+from suffice.attribution.learned import ShapleyRecipe, train_shapley
 from suffice.testing import CHECKS
 from suffice.vision import Classifier
 from tests.attribution.nets import MEAN, STD, pictures, small_cnn
