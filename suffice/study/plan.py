@@ -187,6 +187,7 @@ def make_plan(asked: Asked, device: str | None = None) -> Plan:
     block = BLOCKS[kind] if asked.run.block == "auto" else asked.run.block
     versions = {"suffice": __version__, "torch": torch.__version__}
     plan = Plan(asked, tuple(planned), tuple(images.names), block, versions)
+    vars(plan)["images"] = images  # which are open now, and need not be opened again
     for name in asked.tables:
         if not any(plan.measured(one, model) for one in asked.named(name) for model in planned):
             raise StudyError(f"No model of the study is measured by {name}; see its key 'models'.")
