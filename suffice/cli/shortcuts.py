@@ -70,7 +70,10 @@ def shortcuts(
                 stopped = take_up(asked, folder, device=model.device, overwrite=overwrite).stopped
         elif len(images.images) > 1:
             raise OptionError("Give one folder of a study; or images, and --model for whose shortcuts they may show.")
-        found = shortcuts_of_study(Study.open(folder), classes=classes, device=model.device, touch=touch, least=least)
+        study = Study.open(folder)
+        found = shortcuts_of_study(study, classes=classes, device=model.device, touch=touch, least=least)
+        missing = {one.label for one in study.plan.models} - {one.model for one in found}
+        output.note(*(f"Left out: {label}, of which there is no evidence yet." for label in sorted(missing)))
     if as_json:
         output.print_json([one.to_json() for one in found])
     for one in found if not as_json else ():

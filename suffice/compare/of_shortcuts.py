@@ -127,7 +127,7 @@ def shortcuts_of_study(
         **options: Of :func:`find_shortcuts`.
 
     Returns:
-        One for each model.
+        One for each model with evidence; without ``models``, those of which nothing is done yet are left out.
     """
     plan = study.plan
     images = plan.images
