@@ -9,8 +9,9 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from suffice.attribution.igos.blending import enlarged
 from suffice.attribution.igos.scores import MaskedScores, ScorePath
-from suffice.perturb import Runner, enlarge
+from suffice.perturb import Runner
 from suffice.vision.units import imagenet_normalized
 
 Edges = Literal["gray", "channels", "asymmetric"]
@@ -44,13 +45,9 @@ class Objective:
         """Puts inputs through the model."""
         return self.scores.batch.runner
 
-    def losses(self, index: Tensor, deleted: Tensor, path: ScorePath) -> Tensor:
-        """The loss [K] of deletions [K, P, s, s] from images [K]."""
-        return self.scores.values(index, deleted, path) + self.penalties(index, deleted)
-
     def losses_and_gradients(self, index: Tensor, deleted: Tensor, path: ScorePath) -> tuple[Tensor, Tensor]:
         """Losses [K] and descent's gradients [K, P, s, s], which are 0 where the model's is not a number."""
-        values, gradients = self.scores.values_and_gradients(index, deleted, path)
+        answers, gradients = self.scores.answers_and_gradients(index, deleted, path)
 
         def cost(rows: slice) -> tuple[Tensor, Tensor]:
             with torch.enable_grad():
@@ -60,7 +57,16 @@ class Objective:
 
         costs, rises = zip(*self.runner.run(len(index), cost), strict=True)
         gradients = self.share * gradients + torch.cat(rises)
-        return values + torch.cat(costs), gradients.where(gradients.isfinite(), 0)
+        losses = answers.to(self.scores.fine) @ self.scores.weights(path) + torch.cat(costs)
+        return losses, gradients.where(gradients.isfinite(), 0)
+
+    def losses(self, index: Tensor, deleted: Tensor, path: ScorePath) -> Tensor:
+        """The loss [K] of deletions [K, P, s, s] from images [K]."""
+        weights = self.scores.weights(path)
+        version = torch.arange(len(index), device=index.device).repeat_interleave(len(weights))
+        question = torch.arange(len(weights), device=index.device).repeat(len(index))
+        answers = self.scores.answers(index[version], question, lambda rows: deleted[version[rows]], path)
+        return answers.to(self.scores.fine).unflatten(0, (len(index), -1)) @ weights + self.penalties(index, deleted)
 
     def penalties(self, index: Tensor, deleted: Tensor) -> Tensor:
         """The part of the loss that does not need the model, [K]."""
@@ -102,7 +108,7 @@ class BilateralVariation:
 
     def __call__(self, index: Tensor, deleted: Tensor) -> Tensor:
         """Variation [K] of deletions [K, s, s] from images [K]."""
-        fine = enlarge(deleted, self.size, "bilinear-corners")
+        fine = enlarged(deleted, self.size)
         vertical = _mean(self.vertical[index] * fine.diff(dim=1).square())
         horizontal = _mean(self.horizontal[index] * fine.diff(dim=2).square())
         return 0.5 * (total_variation(deleted) + vertical + horizontal)

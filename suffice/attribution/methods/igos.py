@@ -21,8 +21,9 @@ from typing import Annotated
 
 from torch import Tensor
 
+from suffice.attribution.igos.line_search import SMALL_STEP
 from suffice.attribution.igos.objective import BilateralVariation, Edges, Objective
-from suffice.attribution.igos.optimize import SMALL_STEP, Descent, Optimizer, SearchLoss
+from suffice.attribution.igos.optimize import Descent, Optimizer, SearchLoss
 from suffice.attribution.igos.scores import MaskedScores, Term
 from suffice.attribution.method import method
 from suffice.options import Amount, Count, Range

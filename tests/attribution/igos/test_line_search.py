@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from suffice.attribution import attribute
-from suffice.attribution.igos import optimize
+from suffice.attribution.igos import line_search
+from suffice.attribution.igos.scores import MaskedScores
 from suffice.testing import WeightedSum
 from tests.attribution.igos.twin import sure_cnn
 from tests.attribution.nets import pictures
@@ -18,31 +19,39 @@ def inputs_seen(net):
     return seen
 
 
-@pytest.mark.parametrize("at_once", [1, 3, 100])
-def test_trying_several_steps_at_once_finds_the_same_step(monkeypatch, at_once):
+@pytest.mark.parametrize(("at_once", "parts"), [(1, 1), (3, 4), (100, 100)])
+@pytest.mark.parametrize("name", ["i-gos", "igos++"])
+def test_how_much_is_asked_at_once_changes_nothing(monkeypatch, name, at_once, parts):
     net, images = sure_cnn(), pictures(2)
-    expected = attribute(net, images, "i-gos", **QUICK).maps
-    monkeypatch.setattr(optimize, "TRIALS_AT_ONCE", at_once)
-    torch.testing.assert_close(attribute(net, images, "i-gos", **QUICK).maps, expected, atol=1e-5, rtol=0)
+    expected = attribute(net, images, name, batch_size=8, **QUICK).maps
+    monkeypatch.setattr(line_search, "TRIALS_AT_ONCE", at_once)
+    monkeypatch.setattr(line_search, "PARTS", parts)
+    found = attribute(net, images, name, batch_size=8, **QUICK).maps
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
 
 
-def test_a_search_asks_no_more_than_it_must(monkeypatch):
-    net, images = sure_cnn(), pictures(1)
+@pytest.mark.parametrize("search_loss", ["integrated", "plain"])
+def test_a_search_asks_no_more_than_it_must(monkeypatch, search_loss):
+    net, images = sure_cnn(), pictures(2)
     seen = inputs_seen(net)
-    expected = attribute(net, images, "igos++", batch_size=8, **QUICK).maps
+    options = {**QUICK, "search_loss": search_loss, "batch_size": 1}
+    expected = attribute(net, images, "igos++", **options).maps
     thrifty = sum(seen)
     seen.clear()
-    monkeypatch.setattr(optimize.LineSearch, "_worth_trying", every_step)
-    found = attribute(net, images, "igos++", batch_size=8, **QUICK).maps
-    torch.testing.assert_close(found, expected, atol=1e-5, rtol=0)
-    assert thrifty <= sum(seen)
-    # One forward for each of 4 · 3 questions: the whole image, the gradient, then trials; none for the loss before.
-    assert (thrifty - 1) % 12 == 0
+    monkeypatch.setattr(MaskedScores, "bounded", False)  # so that a few answers never settle anything
+    torch.testing.assert_close(attribute(net, images, "igos++", **options).maps, expected, atol=1e-5, rtol=0)
+    assert thrifty < sum(seen)
+    # Then each trial asks 4 · 3 questions, or 4 plain ones: the whole images, first losses where these are plain,
+    # gradients, then trials; none for the loss before a step.
+    plain = search_loss == "plain"
+    assert (sum(seen) - 2 - 2 * 4 * plain - 2 * 3 * 12) % (4 if plain else 12) == 0
 
 
-def every_step(search, index, deleted, gradients, limits):
-    steps = len(search.ladder)
-    return torch.arange(steps).expand(len(index), steps), torch.full((len(index),), steps)
+def test_a_search_for_logits_tries_whole_steps():
+    net, images = sure_cnn().replace(score="logit"), pictures(1)
+    seen = inputs_seen(net)
+    attribute(net, images, "igos++", batch_size=1, **QUICK)
+    assert (sum(seen) - 1) % 12 == 0
 
 
 def test_steps_that_penalties_forbid_are_not_tried():
