@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from itertools import islice
 from math import comb
@@ -26,11 +27,12 @@ from suffice.progress import stage
 from suffice.vision import Classifier, Images, Model, as_classifier, open_images
 from suffice.vision.classifier import Targets, targets_of
 from suffice.vision.identity import image_seed
-from suffice.vision.stream import OnError, Skip, stream
+from suffice.vision.stream import Decoding, OnError, Skip, stream
 
 Progress = Callable[[int, int], None]
 AT_ONCE = 1_000_000  # sets that exhaustive searches hold at once
 EXTRAS_AT_ONCE = 16  # images
+MOST_SLOTS = 1 << 14  # by which sets are told apart in one word; more images at once would fill no batch better
 
 
 class EvidenceStream:
@@ -62,14 +64,16 @@ class EvidenceStream:
         auto = max(8, self.runner.batch_size // 2)
         if self.settings.exhaustive:
             auto = min(auto, max(1, AT_ONCE // comb(self.settings.grid**2, self.settings.exhaustive)))
-        self.slots = min(auto if images_at_once == "auto" else images_at_once, len(self.images))
+        self.slots = min(auto if images_at_once == "auto" else images_at_once, len(self.images), MOST_SLOTS)
         self.on_progress = on_progress
-        self._decoded = stream(self.images, net.geometry, batch_size=8, on_error=on_error)
+        # New images come in blocks: their first forwards are few, and few make a poor batch.
+        self._block = max(1, self.slots // 8)
+        self._decoded = stream(self.images, net.geometry, on_error=on_error, ahead=max(16, 2 * self._block))
         self._before = replace(self.runner.counters)
         # With settings of its own, by which seed maps depend on neither precision nor batch size of the search.
         self._seed_runner: Runner | None = None
         confirms = self.settings.confirm != "none" and not self.runner.exact
-        self.exact_runner = Runner(net, precision="ieee") if confirms else self.runner
+        self.exact_runner = self.runner.unrounded if confirms else self.runner
 
     @property
     def counters(self) -> Counters:
@@ -102,44 +106,52 @@ class EvidenceStream:
     def _search(self) -> Iterator[tuple[Evidence, Tensor]]:
         """What the search finds, and the pixels of each image where something is asked beyond it."""
         self._before = replace(self.runner.counters)
-        feed = (image for batch in self._decoded for image in zip(batch.index.tolist(), batch.pixels, strict=True))
-        index, pixels = _take(feed, self.slots)
-        if not len(pixels):
-            return
+        with closing(self._decoded.one_by_one()) as decoding:
+            index, pixels = _together(decoding.take(self._block))
+            if len(pixels):
+                yield from self._search_from(index, pixels, decoding)
+
+    def _search_from(self, index: Tensor, pixels: Tensor, decoding: Decoding) -> Iterator[tuple[Evidence, Tensor]]:
+        """The same, from the first images on; each round takes in others where slots are free."""
         exact = self._probe(self.exact_runner, pixels, index, self._targets(index))
         # Targets are what the exact model predicts.
         probe = exact
         if self.exact_runner is not self.runner:
-            probe = self._probe(self.runner, pixels, index, exact.targets)
+            probe = self._probe(self.runner, pixels, index, exact.targets[: len(index)])
         searcher = Searcher(probe, self.settings, None if probe is exact else exact)
-        image_of = torch.full((len(probe),), -1)
-        shown: dict[int, tuple[Tensor, Tensor]] = {}
-        slots = torch.arange(len(probe))
+        in_slot: dict[int, tuple[int, Tensor, Tensor]] = {}  # which image it is, its small picture, its pixels
+        free = list(range(self.slots))
+        slots, free = free[: len(index)], free[len(index) :]
         while True:
             if len(pixels):
-                image_of[slots] = index
                 # Copies, as a view of one image would keep all of them in memory.
                 pictures = small_picture(pixels).unbind()
                 full = pixels.unbind() if wants_extras(self.settings) else pictures
-                kept = ((picture.clone(), image.clone()) for picture, image in zip(pictures, full, strict=True))
-                shown |= dict(zip(slots.tolist(), kept, strict=True))
-                saliency = self._saliency(pixels, probe.targets[slots.to(probe.device)], index)
-                searcher.admit(slots, saliency, self._seeds(index))
+                kept = ((i, a.clone(), b.clone()) for i, a, b in zip(index.tolist(), pictures, full, strict=True))
+                in_slot |= dict(zip(slots, kept, strict=True))
+                there = torch.tensor(slots)
+                saliency = self._saliency(pixels, probe.targets[there.to(probe.device)], index)
+                searcher.admit(there, saliency, self._seeds(index))
             if not searcher.active:
                 return
             for slot, found in searcher.round().items():
-                picture, image = shown.pop(slot)
-                yield self.evidence_of(found, probe, slot, int(image_of[slot]), picture), image
-            # New images come in blocks: their first forwards are few, and few make a poor batch.
-            free, pixels = searcher.free, pixels[:0]
-            if len(free) >= max(1, self.slots // 4) or (len(free) and not searcher.active):
-                index, pixels = _take(feed, len(free))
-                slots = free[: len(pixels)].cpu()
-                if len(pixels):
-                    ids = _Ids(self.images, index)
-                    exact.exchange(slots, pixels, self._targets(index), ids=ids)
-                    if probe is not exact:
-                        probe.exchange(slots, pixels, exact.targets[slots.to(exact.device)], ids=ids)
+                number, picture, image = in_slot.pop(slot)
+                free.append(slot)
+                yield self.evidence_of(found, probe, slot, number, picture), image
+            index, pixels = _together(decoding.take(self._room(len(free), searcher.active, decoding)))
+            slots, free = free[: len(index)], free[len(index) :]
+            if len(index):
+                there, ids = torch.tensor(slots), _Ids(self.images, index)
+                exact.exchange(there, pixels, self._targets(index), ids=ids)
+                if probe is not exact:
+                    probe.exchange(there, pixels, exact.targets[there.to(exact.device)], ids=ids)
+
+    def _room(self, free: int, active: int, decoding: Decoding) -> int:
+        """How many images to take in: whole blocks that are decoded; some in any case where there is nothing to do."""
+        count = 0
+        while count + self._block <= free and decoding.ready(count + self._block):
+            count += self._block
+        return count if count or active else min(free, self._block)
 
     def evidence_of(
         self, found: dict[str, Any], probe: Probe, slot: int, index: int, picture: Tensor | None = None
@@ -184,6 +196,7 @@ class EvidenceStream:
             seed=chosen.seed,
             runner=runner,
             ids=_Ids(self.images, index),
+            slots=self.slots,
         )
 
     def _targets(self, index: Tensor) -> Targets:
@@ -212,8 +225,7 @@ class _Ids(Sequence[str]):
         return _Ids(self._images, index) if isinstance(number, slice) else self._images[int(index)].id
 
 
-def _take(feed: Iterator[tuple[int, Tensor]], count: int) -> tuple[Tensor, Tensor]:
-    """The next images, as many as there are up to ``count``: their indices [M], and pixels [M, 3, H, W]."""
-    taken = list(islice(feed, count))
+def _together(taken: Sequence[tuple[int, Tensor]]) -> tuple[Tensor, Tensor]:
+    """Images that were decoded as their indices [M] and pixels [M, 3, H, W]."""
     pixels = torch.stack([pixels for _, pixels in taken]) if taken else torch.zeros(0, 3, 1, 1)
     return torch.tensor([index for index, _ in taken], dtype=torch.long), pixels

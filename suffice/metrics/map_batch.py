@@ -114,7 +114,7 @@ class MapBatch:
             images = torch.arange(len(self), device=self.device).repeat(len(new))
             thresholds = torch.tensor(list(new.values()), device=images.device).repeat_interleave(len(self))
             masks = RankMasks(ranking.ranks, images, thresholds, show, ranking.masks)
-            score, correct, _ = self._probe(baseline).respond(images, masks)
+            score, correct = self._probe(baseline).respond(images, masks)[:2]
             for row, key in enumerate(new):
                 some = slice(row * len(self), (row + 1) * len(self))
                 self._memory[key] = Response(score[some], correct[some])

@@ -19,6 +19,7 @@ from suffice.perturb.baselines import Baseline, make_baseline
 from suffice.perturb.masks import Cells, FloatMasks, Masks, RegionMasks, fill_cells
 from suffice.perturb.memory import Memory, distinct
 from suffice.perturb.regions import Grid
+from suffice.perturb.rows import group_sizes
 from suffice.perturb.runner import Counters, Precision, Runner
 from suffice.vision.classifier import Targets
 from suffice.vision.wrap import Model, as_classifier
@@ -32,6 +33,7 @@ class Response(NamedTuple):
     score: Tensor  # of the target, [...] float32
     correct: Tensor  # whether the target has the highest score, [...] bool
     new: Tensor | None = None  # of a probe: for which of the questions the model was asked, [...] bool
+    waits: Tensor | None = None  # which of the questions were left for later, [...] bool; None where none was
 
     def value(self, kind: Literal["score", "accuracy"]) -> Tensor:
         """The ``"score"``, or the ``"accuracy"``: 1 where the target wins."""
@@ -59,6 +61,7 @@ class Probe:
         runner: Use this runner (of the same classifier) instead of the three, so that a model is compiled or converted
             once for many probes.
         whole: Scores of the whole images, [N, classes], where they are known already.
+        slots: Room for so many images, of which :meth:`exchange` brings the others; default: for those given.
 
     Attributes:
         targets: Class asked about, [N] int64.
@@ -97,6 +100,7 @@ class Probe:
         output: Literal["score", "logit"] = "score",
         runner: Runner | None = None,
         whole: Tensor | None = None,
+        slots: int | None = None,
     ) -> None:
         check_options({"cells": cells, "output": output}, Probe.__init__)
         net = self.net = as_classifier(net)
@@ -111,16 +115,16 @@ class Probe:
 
         pixels = net.prepare(images)
         shape = (*net.size, 3) if self.runner.channels_last else (3, *net.size)
+        slots = max(slots or 0, len(pixels))
         # One compilation serves any number of images, but torch would compile anew for a single one.
-        slots = max(2, len(pixels)) if self.runner.compiled else len(pixels)
-        self._shown = torch.empty(slots, *shape, dtype=self.runner.dtype, device=self.device)
+        room = max(2, slots) if self.runner.compiled else slots
+        self._shown = torch.empty(room, *shape, dtype=self.runner.dtype, device=self.device)
         self._hidden = torch.empty_like(self._shown)
         if self.runner.compiled:
             for stored in (self._shown, self._hidden):
                 torch._dynamo.maybe_mark_dynamic(stored, 0)
-        self.targets = torch.zeros(len(pixels), dtype=torch.long, device=self.device)
-        self.whole = torch.zeros(len(pixels), device=self.device)
-        self.forwards = torch.zeros(len(pixels), dtype=torch.long, device=self.device)
+        self.targets, self.forwards = torch.zeros(2, slots, dtype=torch.long, device=self.device)
+        self.whole = torch.zeros(slots, device=self.device)
         self.exchange(torch.arange(len(pixels)), pixels, targets, ids=ids, whole=whole)
 
     @property
@@ -170,12 +174,16 @@ class Probe:
         return self.respond(index, questions).score
 
     @torch.no_grad()
-    def respond(self, index: int | Tensor, questions: Questions) -> Response:
-        """Ask for the confidence of the target, and whether it wins; see :meth:`ask`."""
+    def respond(self, index: int | Tensor, questions: Questions, later: Tensor | None = None) -> Response:
+        """Ask for the confidence of the target, and whether it wins; see :meth:`ask`.
+
+        With ``later``, [K] int64, questions about regions may be left for another time so that batches are full: those
+        where it is not 0, the highest first.
+        """
         started = time.perf_counter()
         index = self._image_index(index, len(questions))
         if isinstance(questions, Tensor) and not questions.is_floating_point():
-            answers = self._respond_to_regions(index, questions.to(self.device))
+            answers = self._respond_to_regions(index, questions.to(self.device), later)
         else:
             masks = FloatMasks(questions) if isinstance(questions, Tensor) else questions
             answers = torch.nn.functional.pad(self._forward(index, masks), (0, 1), value=1.0)
@@ -207,16 +215,18 @@ class Probe:
         scores = torch.cat(list(parts))
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
-        self.forwards += torch.bincount(index, minlength=len(self))
+        self.forwards += group_sizes(index, len(self))
         self.counters.questions += len(index)
         self.counters.seconds += time.perf_counter() - started
         return scores
 
-    def _respond_to_regions(self, index: Tensor, regions: Tensor) -> Tensor:
-        """Score, whether the target wins, and whether the model was asked, [K, 3] float32."""
+    def _respond_to_regions(self, index: Tensor, regions: Tensor, later: Tensor | None) -> Tensor:
+        """Score, whether the target wins, whether the model was asked, and (if any) what waits; [K, 3 or 4] float32."""
         keys, number = distinct(index, self.grid.as_words(regions))
         known, values = self.memory.look_up(keys)
         unknown = (~known).nonzero().flatten()
+        asked_now = self._now(unknown, number, later)
+        waiting, unknown = len(asked_now) < len(unknown), asked_now
         new = keys.take(unknown)
         words = new.columns[:, 1] if self.grid.words == 1 else new.columns[:, 1:]
         # Contiguous, as what is compiled is compiled for strides too.
@@ -230,7 +240,24 @@ class Probe:
         first = torch.full_like(known, len(rows), dtype=torch.long).scatter_reduce_(0, number, rows, "amin")
         asked = torch.zeros(len(index), 1, device=self.device)
         asked[first[unknown]] = 1.0
-        return torch.cat([values[number], asked], dim=1)
+        parts = [values[number], asked]
+        if waiting:
+            known[unknown] = True
+            parts.append((~known[number, None]).float())
+        return torch.cat(parts, dim=1)
+
+    def _now(self, unknown: Tensor, number: Tensor, later: Tensor | None) -> Tensor:
+        """Of distinct questions that are not known, [U], those to ask now: as many as fill batches, or all.
+
+        ``number`` says which distinct question each of the K questions is, and ``later`` which may wait.
+        """
+        full = len(unknown) // self.runner.batch_size * self.runner.batch_size
+        if later is None or full in (0, len(unknown)):
+            return unknown
+        due = torch.full_like(number, torch.iinfo(torch.long).max).scatter_reduce_(0, number, later, "amin")[unknown]
+        if int((due == 0).sum()) > full:
+            return unknown
+        return unknown[due.sort(stable=True).indices[:full]].sort().values
 
     def _forward(self, index: Tensor, masks: Masks) -> Tensor:
         """Score of the target and whether it wins, [K, 2] float32, for masks of images."""
@@ -244,7 +271,7 @@ class Probe:
 
         for _ in self.runner.run(len(index), some):
             pass
-        self.forwards += torch.bincount(index, minlength=len(self))
+        self.forwards += group_sizes(index, len(self))
         return answers
 
     def _scores(self, images: Tensor, masks: Masks, rows: slice) -> Tensor:
@@ -302,8 +329,9 @@ def _blend(shown: Tensor, hidden: Tensor, images: Tensor, mask: Tensor, channels
     if mask.dtype == torch.bool and mask.shape[1:] != size:
         mask = fill_cells(mask, (size[0], size[1]))
     mask = mask.unsqueeze(-1 if channels_last else 1)
+    shown, hidden = shown.index_select(0, images), hidden.index_select(0, images)
     if mask.dtype == torch.bool:
-        blended = torch.where(mask, shown[images], hidden[images])
+        blended = torch.where(mask, shown, hidden)
     else:
-        blended = torch.lerp(hidden[images], shown[images], mask.to(shown.dtype))
+        blended = torch.lerp(hidden, shown, mask.to(shown.dtype))
     return blended.permute(0, 3, 1, 2) if channels_last else blended

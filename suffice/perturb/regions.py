@@ -150,6 +150,13 @@ class Grid:
         parent, cell, _ = self.without_each(self.complement(regions))
         return parent, cell, regions[parent] | self.single(cell)
 
+    def keys(self, group: Tensor, regions: Tensor) -> tuple[Tensor, ...]:
+        """Columns that order regions by a group, [K] from 0 to 16,383, and then by themselves.
+
+        It is but one column where both fit into a word, as in grids up to 7×7; it takes half the time to sort.
+        """
+        return (group << self.cells | regions,) if self.cells <= WORD - 15 else (group, regions)
+
     def as_words(self, regions: Tensor) -> Tensor:
         """Regions as [K, words], however many words they have; a view."""
         expected = "[K]" if self.words == 1 else f"[K, {self.words}]"

@@ -157,6 +157,11 @@ class Runner:
             self._variants[work] = made
         return self._variants[work]
 
+    @cached_property
+    def unrounded(self) -> Runner:
+        """A runner of the same model that never rounds below fp32, with counters of its own; made once."""
+        return Runner(self.net, precision="ieee")
+
     @property
     def batch_size(self) -> int:
         """How many inputs go through the model at once."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -40,6 +40,72 @@ class Skip:
     reason: str
 
 
+class Decoding:
+    """Images one after the other in order, decoded ahead by threads; those that are broken are left out.
+
+    It ends its threads when it is closed or exhausted. Made by :meth:`PixelStream.one_by_one`.
+    """
+
+    def __init__(self, given: PixelStream, skipped: list[Skip]) -> None:
+        self._given, self._skipped = given, skipped
+        self._waiting = enumerate(given.images)
+        self._running: deque[tuple[int, Picture, Future[Tensor]]] = deque()
+        self._all_running = False
+        self._shape: torch.Size | None = None
+        self._pool = ThreadPoolExecutor(given.workers, thread_name_prefix="suffice-decode")
+
+    def ready(self, count: int) -> bool:
+        """Whether so many images, or all that are left, are decoded by now; never more than are decoded ahead."""
+        self._run_ahead()
+        first = [future for _, _, future in islice(self._running, count)]
+        return (len(first) == count or self._all_running) and all(future.done() for future in first)
+
+    def take(self, count: int) -> list[tuple[int, Tensor]]:
+        """The next images, up to so many: the position of each in the sequence, and its pixels [3, H, W]."""
+        taken: list[tuple[int, Tensor]] = []
+        while len(taken) < count:
+            self._run_ahead()
+            if not self._running:
+                self.close()
+                break
+            taken += self._first()
+        return taken
+
+    def close(self) -> None:
+        """Wait for what is being decoded, and let go of the rest."""
+        self._waiting = enumerate([])
+        self._running.clear()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _run_ahead(self) -> None:
+        geometry = self._given.geometry
+        for index, picture in islice(self._waiting, self._given.ahead - len(self._running)):
+            self._running.append((index, picture, self._pool.submit(lambda p: geometry(p.decode()), picture)))
+        self._all_running = len(self._running) < self._given.ahead
+
+    def _first(self) -> list[tuple[int, Tensor]]:
+        """The first image that is being decoded; none where it is broken."""
+        index, picture, future = self._running.popleft()
+        try:
+            pixels = future.result()
+        except ImageError as error:
+            if self._given.on_error == "raise":
+                raise
+            self._skipped.append(Skip(index, picture.name, str(error)))
+            return []
+        self._check(pixels, picture.name)
+        return [(index, pixels)]
+
+    def _check(self, pixels: Tensor, name: str) -> None:
+        if pixels.dim() != 3 or pixels.shape[0] != 3 or pixels.dtype != torch.float32:
+            seen = f"{pixels.dtype} {list(pixels.shape)}"
+            raise OptionError(f"Geometry made {seen} of {name}; expected float32 [3, H, W].")
+        self._shape = self._shape or pixels.shape
+        if pixels.shape != self._shape:
+            seen = f"{list(pixels.shape)} of {name}, but {list(self._shape)} of the first image"
+            raise OptionError(f"Geometry made {seen}; a batch needs one size.")
+
+
 @dataclass(eq=False)
 class PixelStream:
     """Batches of pixels, from the beginning at each iteration; made by :func:`stream`.
@@ -52,55 +118,23 @@ class PixelStream:
     batch_size: int
     workers: int
     on_error: OnError
+    ahead: int
     skipped: list[Skip] = field(default_factory=list)
 
-    def __iter__(self) -> Iterator[PixelBatch]:
+    def one_by_one(self) -> Decoding:
+        """The images without batches, from the beginning."""
         self.skipped = []
-        return self._batches(self.skipped)
+        return Decoding(self, self.skipped)
 
-    def _batches(self, skipped: list[Skip]) -> Iterator[PixelBatch]:
-        shape: torch.Size | None = None
-        with closing(self._ready(skipped)) as ready:
-            while chunk := list(islice(ready, self.batch_size)):
-                for index, pixels in chunk:
-                    shape = shape or pixels.shape
-                    self._check(pixels, shape, self.images[index].name)
+    def __iter__(self) -> Iterator[PixelBatch]:
+        return self._batches(self.one_by_one())
+
+    def _batches(self, decoding: Decoding) -> Iterator[PixelBatch]:
+        # Closed also when the loop over the batches is left early, or interrupted.
+        with closing(decoding):
+            while chunk := decoding.take(self.batch_size):
                 yield PixelBatch(torch.tensor([index for index, _ in chunk]), torch.stack([p for _, p in chunk]))
                 del chunk  # or the last batch would stay in memory while the next is gathered
-
-    def _ready(self, skipped: list[Skip]) -> Generator[tuple[int, Tensor], None, None]:
-        """Prepared images in order, those that are broken left out."""
-        ahead = 2 * self.batch_size + self.workers
-        waiting = enumerate(self.images)
-        running: deque[tuple[int, Picture, Future[Tensor]]] = deque()
-        pool = ThreadPoolExecutor(self.workers, thread_name_prefix="suffice-decode")
-        try:
-            while True:
-                for index, picture in islice(waiting, ahead - len(running)):
-                    running.append((index, picture, pool.submit(lambda p: self.geometry(p.decode()), picture)))
-                if not running:
-                    return
-                index, picture, future = running.popleft()
-                try:
-                    pixels = future.result()
-                except ImageError as error:
-                    if self.on_error == "raise":
-                        raise
-                    skipped.append(Skip(index, picture.name, str(error)))
-                else:
-                    del future  # it holds the pixels too
-                    yield index, pixels
-        finally:
-            # Reached also when the loop over the batches is left early, or interrupted.
-            pool.shutdown(wait=True, cancel_futures=True)
-
-    def _check(self, pixels: Tensor, shape: torch.Size, name: str) -> None:
-        if pixels.dim() != 3 or pixels.shape[0] != 3 or pixels.dtype != torch.float32:
-            seen = f"{pixels.dtype} {list(pixels.shape)}"
-            raise OptionError(f"Geometry made {seen} of {name}; expected float32 [3, H, W].")
-        if pixels.shape != shape:
-            seen = f"{list(pixels.shape)} of {name}, but {list(shape)} of the first image"
-            raise OptionError(f"Geometry made {seen}; a batch needs one size.")
 
 
 def readable(images: Images, on_error: OnError = "skip") -> tuple[Images, list[Skip]]:
@@ -124,10 +158,11 @@ def stream(
     batch_size: Count = 64,
     workers: Count | None = None,
     on_error: OnError = "raise",
+    ahead: Count | None = None,
 ) -> PixelStream:
     """Decode images, bring them to one size, and batch them.
 
-    Threads decode a little more than two batches ahead, so memory does not grow with the number of images.
+    Threads decode ahead of what is used, so far that memory does not grow with the number of images.
 
     Args:
         images: In the order wanted.
@@ -136,6 +171,7 @@ def stream(
         workers: Number of threads; default: one per core, at most 8.
         on_error: ``"raise"`` the error of an image that cannot be read, or ``"skip"`` it and note it in
             ``.skipped``. Errors that are not about an image are always raised.
+        ahead: How many images to decode ahead; default: a little more than two batches.
 
     Returns:
         An iterable of :class:`PixelBatch`, in the order of the images.
@@ -146,5 +182,6 @@ def stream(
         >>> [batch.index.tolist() for batch in stream(images, lambda pixels: pixels, batch_size=2)]
         [[0, 1], [2, 3], [4]]
     """
-    check_options({"batch_size": batch_size, "workers": workers, "on_error": on_error}, stream)
-    return PixelStream(images, geometry, batch_size, workers or min(8, os.cpu_count() or 1), on_error)
+    check_options({"batch_size": batch_size, "workers": workers, "on_error": on_error, "ahead": ahead}, stream)
+    workers = workers or min(8, os.cpu_count() or 1)
+    return PixelStream(images, geometry, batch_size, workers, on_error, ahead or 2 * batch_size + workers)

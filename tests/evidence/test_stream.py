@@ -67,6 +67,19 @@ def test_batch_size_changes_nothing(net, together, batch_size, at_once, count):
     assert all(same(a, b) for a, b in zip(together, other, strict=False))
 
 
+def test_batches_are_full_until_few_images_are_left(net):
+    sizes = []
+    handle = net.module.register_forward_pre_hook(lambda module, inputs: sizes.append(len(inputs[0])))
+    runner = Runner(net, batch_size=64)
+    found = list(
+        EvidenceStream(net, blobs(40), None, Settings(baseline="black", max_size=6), runner, images_at_once=16)
+    )
+    handle.remove()
+    assert len(found) == 40
+    searched = runner.counters.forwards
+    assert sum(size == 64 for size in sizes) * 64 > 0.9 * searched
+
+
 def test_the_search_equals_the_literal_twin_on_a_network(net, together):
     choices = Settings(baseline="black", max_size=6)
     compared = 0

@@ -427,3 +427,41 @@ def test_on_the_gpu_answers_come_back_to_the_caller(net, images):
     probe = Probe(net, images)
     assert torch.allclose(probe.ask(0, torch.arange(50)), expected, atol=1e-4)
     assert probe.ask(0, torch.arange(50, device="cuda")).device.type == "cuda"
+
+
+def test_questions_that_may_wait_are_left_out_of_incomplete_batches(net, images):
+    probe, grid = Probe(net, images, batch_size=4), Grid(7)
+    index = torch.tensor([0] * 5 + [1] * 5)
+    regions = grid.from_cells([(cell,) for cell in range(10)])
+    later = torch.tensor([0] * 5 + [2] * 3 + [1] * 2)
+    batches = probe.runner.module.batches
+    batches.clear()
+    first = probe.respond(index, regions, later)
+    assert int(first.waits.sum()) == 2
+    assert set(later[first.waits].tolist()) == {2}  # the highest
+    assert batches == [4, 4]
+    assert first.new.tolist() == (~first.waits).tolist()
+    again = probe.respond(index, regions, later)  # one batch is not enough to be full: nothing waits
+    assert again.waits is None
+    assert batches == [4, 4, 2]
+    assert again.new.tolist() == first.waits.tolist()
+    torch.testing.assert_close(again.score, Probe(net, images).ask(index, regions), atol=1e-6, rtol=1e-5)
+    torch.testing.assert_close(first.score[~first.waits], again.score[~first.waits], atol=0, rtol=0)
+
+
+def test_what_must_be_answered_never_waits(net, images):
+    probe, grid = Probe(net, images, batch_size=4), Grid(7)
+    regions = grid.from_cells([(cell,) for cell in range(7)])
+    answered = probe.respond(0, regions, torch.tensor([0, 0, 0, 0, 0, 0, 9]))
+    assert answered.waits is None
+    # The same question, once with time and once without.
+    twice = probe.respond(1, regions[[0, 1, 2, 3, 4, 4]], torch.tensor([0, 0, 0, 0, 5, 0]))
+    assert twice.waits is None
+
+
+def test_room_for_images_that_come_later(net, images):
+    probe = Probe(net, images[:1], slots=3)
+    probe.exchange(torch.tensor([2]), images[1:2])
+    regions = Grid(7).from_cells([(3, 4, 17), (3, 4, 17)])
+    expected = Probe(net, images).ask(torch.tensor([0, 1]), regions)
+    torch.testing.assert_close(probe.ask(torch.tensor([0, 2]), regions), expected, atol=1e-6, rtol=1e-5)

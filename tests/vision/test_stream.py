@@ -254,3 +254,35 @@ def test_readable_images_are_told_from_others_at_once(tmp_path):
     assert readable(images, "raise") == (images, [])
     with pytest.raises(UnreadableImage, match="None of the images could be read"):
         readable(images[:1])
+
+
+def test_what_is_decoded_by_now_can_be_asked():
+    gate = threading.Event()
+
+    class Gated(Numbered):
+        def read(self):
+            if self.number >= 3:
+                gate.wait(30)
+            return super().read()
+
+    pictures = Images(Picture(str(i), Gated(i)) for i in range(5))
+    decoding = stream(pictures, identity, workers=2, ahead=4).one_by_one()
+    assert [index for index, _ in decoding.take(2)] == [0, 1]
+    for _ in range(200):
+        if decoding.ready(1):
+            break
+        time.sleep(0.01)
+    assert decoding.ready(1)
+    assert not decoding.ready(2)  # the fourth waits at the gate
+    gate.set()
+    assert [index for index, _ in decoding.take(9)] == [2, 3, 4]
+    assert decoding.ready(5)  # nothing is left, and nothing has to be waited for
+    assert decoding.take(1) == []
+    assert not decoding_threads()
+
+
+def test_ready_never_promises_more_than_is_decoded_ahead():
+    decoding = stream(numbered(9), identity, workers=1, ahead=3).one_by_one()
+    assert not decoding.ready(4)
+    assert len(decoding.take(9)) == 9
+    decoding.close()

@@ -28,7 +28,7 @@ class Beam:
         self.sets = no_sets(grid, device)
         self.order = torch.zeros(slots, grid.cells, dtype=torch.long, device=device)
         self.seeds = torch.zeros(slots, dtype=torch.long, device=device)
-        self._asked = self.sets
+        self._asked = self._going = self.sets
 
     def begin(self, slots: Tensor) -> None:
         """Start new searches from the empty set."""
@@ -41,13 +41,14 @@ class Beam:
         Of those that are ``exhaustive``, bool [slots], every cell is a candidate.
         """
         going, self.sets = self.sets.split(ready[self.sets.slot])
+        self._going = going
         parent, cell, child = self.grid.with_each(going.region)
         if self.settings.search == "sag":
             chosen = self._salient(going)[parent, cell] | exhaustive[going.slot][parent]
             parent, child = parent[chosen], child[chosen]
         candidates = Rows(slot=going.slot[parent], region=child)
         if not self.settings.repeated_sets:
-            candidates = candidates[unique(candidates.slot, candidates.region)[0]]
+            candidates = candidates[unique(*self.grid.keys(candidates.slot, candidates.region))[0]]
         self._asked = candidates
         return candidates
 
@@ -55,6 +56,13 @@ class Beam:
         """Do not ask about some of the candidates, bool [K]; returns the others."""
         self._asked = self._asked[~which]
         return self._asked
+
+    def hold(self, held: Tensor) -> Tensor:
+        """Leave the level of some images, bool [slots], for another time; returns which of the candidates go on [K]."""
+        going = (~held[self._asked.slot]).nonzero().flatten()
+        self._asked = self._asked[going]
+        self.sets = Rows.cat([self.sets, self._going[held[self._going.slot]]])
+        return going
 
     def advance(self, ratio: Tensor, suffices: Tensor, exhaustive: Tensor) -> Rows:
         """Take the answers [K]: keep the best that do not suffice, hand out those that do, best first in each image.

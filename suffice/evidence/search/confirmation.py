@@ -51,12 +51,15 @@ class Confirmation:
 
     def admit(self, slots: Tensor) -> None:
         """Get ready for the images that are in some slots now, [M]."""
-        for criterion in {self.fast, self.sure}:
-            criterion.admit(slots)
+        self.sure.admit(slots)
+        if self.exact is not None and self.settings.above_baseline:
+            self.fast.admit(slots)
         self.spent[slots] = 0
 
-    def ask(self, parts: Sequence[tuple[Rows, Doubt]]) -> list[Answers]:
+    def ask(self, parts: Sequence[tuple[Rows, Doubt]], later: Tensor | None = None) -> list[Answers]:
         """Ask several groups of questions, columns ``slot`` and ``region``, as one; each group by its own doubt.
+
+        ``later``, [first group] int64, says which of the first group may wait; see :meth:`suffice.Probe.respond`.
 
         ``"result"`` asks the exact criterion where the ratio lies near what suffices or above it (with
         ``confirm="all"`` everywhere), ``"search"`` where it lies very near, ``"counts"`` where it lies near any
@@ -64,16 +67,18 @@ class Confirmation:
         """
         slot = torch.cat([questions.slot for questions, _ in parts])
         region = torch.cat([questions.region for questions, _ in parts])
-        answers = self.fast.ask(slot, region)
         lengths = [len(questions) for questions, _ in parts]
+        if later is not None:
+            later = torch.nn.functional.pad(later, (0, len(slot) - lengths[0]))
+        answers = self.fast.ask(slot, region, later)
         if self.exact is not None:
             ratios = answers.ratio.split(lengths)
             doubtful = torch.cat([self._doubtful(r, doubt) for r, (_, doubt) in zip(ratios, parts, strict=True)])
             rows = doubtful.nonzero().flatten()
             surely = self.exact.ask(slot[rows], region[rows])
             answers.ratio[rows], answers.suffices[rows] = surely.ratio, surely.suffices
-            self.spent += torch.bincount(slot[rows][surely.new], minlength=len(self.spent))
-        columns = (column.split(lengths) for column in answers)
+            self.spent.scatter_add_(0, slot[rows], surely.new.long())
+        columns = (column.split(lengths) for column in answers if column is not None)
         return [Answers(*part) for part in zip(*columns, strict=True)]
 
     def _doubtful(self, ratio: Tensor, doubt: Doubt) -> Tensor:
@@ -103,6 +108,8 @@ class Mending:
 
     def questions(self) -> Rows:
         """The sets that are growing, each with every further cell."""
+        if not len(self.growing):
+            return self._larger[:0]
         parent, _, region = self.grid.with_each(self.growing.region)
         self._larger = Rows(slot=self.growing.slot[parent], region=region, parent=parent)
         return self._larger
@@ -110,6 +117,9 @@ class Mending:
     def advance(self, suffices: Tensor, ratio: Tensor) -> Rows:
         """Take the answers about ``checks``, bool, and about :meth:`questions`, [K]; hand out what suffices."""
         passed, failed = self.checks.split(suffices)
+        if not len(self.growing):
+            self.checks, self.growing = self.growing, failed
+            return passed
         order = best_first(self._larger.parent, ratio, self._larger.region)
         best = self._larger[order][rank_in_group(self._larger.parent[order]) == 0]
         grown = self.growing[best.parent].but(region=best.region)

@@ -21,6 +21,7 @@ class Answers(NamedTuple):
     ratio: Tensor  # [K] float32
     suffices: Tensor  # [K] bool
     new: Tensor  # [K] bool: which of them the model was asked for
+    waits: Tensor | None = None  # [K] bool: which were left for later; None where none was
 
 
 class Criterion:
@@ -57,12 +58,12 @@ class Criterion:
         """Get ready for the images that are in some slots now, [M]."""
         self.hidden[slots] = self.probe.ask(slots, self.probe.grid.empty(len(slots), slots.device))
 
-    def ask(self, slot: Tensor, region: Tensor) -> Answers:
-        """Ask about regions [K] or [K, words] of the images in some slots [K]."""
-        response = self.probe.respond(slot, region)
+    def ask(self, slot: Tensor, region: Tensor, later: Tensor | None = None) -> Answers:
+        """Ask about regions [K] or [K, words] of the images in some slots [K]; ``later``: which of them may wait."""
+        response = self.probe.respond(slot, region, later)
         ratio = self.ratio(slot, response.score)
         assert response.new is not None  # of regions it is always known
-        return Answers(ratio, self._enough(rounded(ratio), response.correct), response.new)
+        return Answers(ratio, self._enough(rounded(ratio), response.correct), response.new, response.waits)
 
     def ratio(self, slot: Tensor, confidence: Tensor) -> Tensor:
         """Confidences [K] as ratios to the whole image; what is not a number is below every threshold."""

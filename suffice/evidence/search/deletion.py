@@ -51,6 +51,8 @@ class Deletion:
 
     def questions(self) -> Rows:
         """Each set without its next 1, 2, 4, … cells; the last leap is to the end of its order."""
+        if not len(self.sets):
+            return self.sets
         sets, cells = self.sets, torch.arange(self.grid.cells, device=self.sets.slot.device)
         left = sets.end - sets.position
         leaps = 2 ** torch.arange(self.grid.cells.bit_length(), device=left.device)
@@ -66,6 +68,8 @@ class Deletion:
 
     def advance(self, suffices: Tensor) -> Rows:
         """Take the answers, bool [K]; hand out the sets at the end of their order: ``slot``, ``region``, ``rank``."""
+        if not len(self.sets):
+            return Rows(slot=self.sets.slot, region=self.sets.region, rank=self.sets.rank)
         sets, leaps = self.sets, self._leaps
         good = suffices.nonzero().flatten()
         # Leaps are in order of set and length, so that the last one is the farthest.

@@ -12,7 +12,7 @@ from torch import Tensor
 from suffice.evidence.search.beam import no_sets
 from suffice.evidence.settings import Settings
 from suffice.perturb.regions import Grid
-from suffice.perturb.rows import Rows, rank_in_group, unique
+from suffice.perturb.rows import Rows, group_sizes, rank_in_group, unique
 
 
 class Lattice:
@@ -42,7 +42,7 @@ class Lattice:
         sets = Rows.cat([Rows(slot=growing.slot[parent], region=child), begun])
 
         sets = sets[self.grid.count(sets.region) > 0]
-        sets = sets[unique(sets.slot, sets.region)[0]]
+        sets = sets[unique(*self.grid.keys(sets.slot, sets.region))[0]]
         within = rank_in_group(sets.slot) < self.settings.max_regions - self._count[sets.slot]
         self.truncated[sets.slot[~within]] = True
         self._asked = sets[within]
@@ -52,14 +52,14 @@ class Lattice:
         """Take the answers, [K]."""
         self._latest = self._asked.but(ratio=ratio)
         self._evaluated.append(self._latest)
-        self._count += torch.bincount(self._latest.slot, minlength=self.slots)
+        self._count += group_sizes(self._latest.slot, self.slots)
         self._size -= 1
 
     def finished(self) -> Tensor:
         """Which images have nothing left to expand, bool [slots]."""
         growing = self._latest.slot[self._latest.ratio >= self.settings.expand_at]
         left = torch.cat([growing, self._roots.slot])
-        return torch.bincount(left, minlength=self.slots) == 0
+        return group_sizes(left, self.slots) == 0
 
     def collect(self, gone: Tensor) -> Rows:
         """Hand out and forget what was evaluated for some images, bool [slots]: ``slot``, ``region``, ``ratio``."""

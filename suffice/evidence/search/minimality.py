@@ -35,6 +35,8 @@ class Pruner:
 
     def questions(self) -> Rows:
         """The deletions that remain to be tried in the pass of each set."""
+        if not len(self.sets):
+            return self.sets
         parent, cell, child = self.grid.without_each(self.sets.region)
         left = (cell >= self.sets.cursor[parent]).nonzero().flatten()
         self._deletions = Rows(parent=parent[left], cell=cell[left])
@@ -42,6 +44,8 @@ class Pruner:
 
     def advance(self, suffices: Tensor) -> Rows:
         """Take the answers, bool [K]; hand out the sets that are minimal now: ``slot``, ``region`` and ``rank``."""
+        if not len(self.sets):
+            return Rows(slot=self.sets.slot, region=self.sets.region, rank=self.sets.rank)
         succeed = self._deletions[suffices]
         first = succeed[rank_in_group(succeed.parent) == 0]  # questions are in order of set and cell
         sets, shrinks = self.sets, first.parent
@@ -98,10 +102,10 @@ class Certifier:
         subsets = larger[proper]
 
         # The same subset of two roots is one question; the budget counts questions.
-        rows, same = unique(subsets.slot, subsets.region)
+        rows, same = unique(*self.grid.keys(subsets.slot, subsets.region))
         asked = subsets.slot[rows]
         affordable = rank_in_group(asked) < self.budget - self.spent[asked]
-        self.spent += torch.bincount(asked[affordable], minlength=len(self.spent))
+        self.spent.scatter_add_(0, asked, affordable.long())
         self.subsets, beyond_budget = subsets.split(affordable[same])
         self._cut = Rows.cat([self._cut, Rows(slot=beyond_budget.slot, region=beyond_budget.root)])
         return self.subsets
@@ -123,22 +127,19 @@ def contains_any(grid: Grid, outer: Rows, inner: Rows, most: int = 1 << 22) -> T
 
     Both have columns ``slot`` and ``region``; no more than about ``most`` pairs are compared at once.
     """
-    inner = inner.sorted_by("slot")
-    slots = int(torch.cat([outer.slot, inner.slot, outer.slot.new_zeros(1)]).max()) + 1
-    counts = torch.bincount(inner.slot, minlength=slots)
-    begins = counts.cumsum(0) - counts
-    pairs = counts[outer.slot]
-    block = (pairs.cumsum(0) - 1).clamp(min=0) // most
+    # What lies within a set has fewer cells: of the others, in order of slot and size, one run.
+    inner = inner.but(place=inner.slot * (grid.cells + 1) + grid.count(inner.region)).sorted_by("place")
+    first = outer.slot * (grid.cells + 1)
+    begins, ends = torch.searchsorted(inner.place, torch.stack([first, first + grid.count(outer.region)]))
+    number = ends - begins
     found = torch.zeros(len(outer), dtype=torch.bool, device=outer.slot.device)
     words, within = grid.as_words(outer.region), grid.as_words(inner.region)
+    block = (number.cumsum(0) - 1).clamp(min=0) // most
     lengths = block.unique_consecutive(return_counts=True)[1].tolist()
     for rows in torch.arange(len(outer), device=block.device).split(lengths):
-        number = pairs[rows]
-        row = torch.repeat_interleave(rows, number)
-        step = torch.arange(len(row), device=row.device) - torch.repeat_interleave(number.cumsum(0) - number, number)
-        other = begins[outer.slot[row]] + step
-        lies_within = ((within[other] & ~words[row]) == 0).all(dim=1) & (within[other] != words[row]).any(dim=1)
-        found[row[lies_within]] = True
+        row = torch.repeat_interleave(rows, number[rows])
+        other = begins[row] + rank_in_group(row)
+        found[row[((within[other] & ~words[row]) == 0).all(dim=1)]] = True
     return found
 
 

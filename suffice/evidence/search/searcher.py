@@ -18,13 +18,13 @@ from torch import Tensor
 from suffice.evidence.result import MSE, Stopped, Way
 from suffice.evidence.search.beam import Beam, no_sets
 from suffice.evidence.search.confirmation import Confirmation, Doubt, Mending
-from suffice.evidence.search.criterion import Criterion, rounded
+from suffice.evidence.search.criterion import Answers, Criterion, rounded
 from suffice.evidence.search.deletion import Deletion
 from suffice.evidence.search.lattice import Lattice
 from suffice.evidence.search.minimality import Certifier, Pruner, contains_any, is_among
 from suffice.evidence.settings import Settings
 from suffice.perturb.probe import Probe
-from suffice.perturb.rows import Rows, rank_in_group
+from suffice.perturb.rows import Rows, group_sizes, rank_in_group
 
 
 class Phase(IntEnum):
@@ -36,6 +36,7 @@ class Phase(IntEnum):
 REASONS: tuple[Stopped, ...] = get_args(Stopped)
 # What asks questions, in the order in which a round asks them.
 ASKING = ("levels", "pruning", "deletion", "mending", "mending", "mending", "certifying", "below")
+NAMES = tuple(dict.fromkeys(ASKING))
 BITS = 26  # of the rank of a set: its level, then the questions asked when it was found, then its order there
 
 
@@ -59,7 +60,9 @@ class Searcher:
         # Of each slot: the phase, the cells of its sets, the number of the reason why it stopped, MSEs mended.
         self.phase, self.level, self.reason, self.mended = torch.zeros(4, slots, dtype=torch.long, device=self.device)
         self.deleted = torch.zeros(slots, dtype=torch.bool, device=self.device)
-        self.spent = {name: torch.zeros_like(self.phase) for name in ASKING}
+        self._turn, self._admitted = torch.zeros_like(self.phase), 0  # which image each is, from 1 on
+        self.active = 0  # images that are being searched
+        self.spent = torch.zeros(len(NAMES), slots, dtype=torch.long, device=self.device)  # new questions, by who asks
 
     def admit(self, slots: Tensor, saliency: Tensor | None = None, seeds: Tensor | None = None) -> None:
         """Begin the search of the images in some slots.
@@ -76,9 +79,9 @@ class Searcher:
             self.mended,
             self.deleted,
             self.lattice.truncated,
-            *self.spent.values(),
         ):
             column[slots] = 0
+        self.spent[:, slots] = 0
         if saliency is not None:
             salient_first = saliency.flatten(1).to(self.device).sort(dim=1, descending=True, stable=True)
             self.beam.order[slots] = salient_first.indices
@@ -86,6 +89,8 @@ class Searcher:
             self.beam.seeds[slots] = seeds.to(self.device)
         self.oracle.admit(slots)
         self.phase[slots] = Phase.LEVEL
+        self._turn[slots] = torch.arange(len(slots), device=self.device) + self._admitted + 1
+        self._admitted, self.active = self._admitted + len(slots), self.active + len(slots)
 
         # Where ratios to the whole image mean nothing, or nothing at all is enough, there is no search.
         sure, chosen = self.oracle.sure, self.settings
@@ -124,11 +129,17 @@ class Searcher:
             (self.certifier.questions(), "result"),
             (self.lattice.questions(), "counts"),
         ]
-        parts = self.oracle.ask(asked)
-        for name, (questions, _), answers in zip(ASKING, asked, parts, strict=True):
-            self.spent[name] += torch.bincount(questions.slot[answers.new], minlength=len(self.phase))
+        # Levels may wait for other images to fill a batch, first those of the images that came last.
+        parts = self.oracle.ask(asked, later=self._turn[candidates.slot] if self.active > 1 else None)
+        begins = (NAMES.index(name) * len(self.phase) for name in ASKING)
+        place = torch.cat([questions.slot + begin for (questions, _), begin in zip(asked, begins, strict=True)])
+        self.spent.view(-1).scatter_add_(0, place, torch.cat([answers.new for answers in parts]).long())
         level, pruned, deleted, grown, checked, mended, certified, below = parts
 
+        if level.waits is not None:
+            held = torch.zeros_like(self.phase).scatter_reduce_(0, candidates.slot, level.waits.long(), "amax").bool()
+            going = self.beam.hold(held)
+            searching, level = searching & ~held, Answers(level.ratio[going], level.suffices[going], level.new[going])
         self.level += searching.long()
         sufficient = self.beam.advance(level.ratio, level.suffices, searching & (self.level < chosen.exhaustive))
         self._keep(self.pruner.advance(pruned.suffices))
@@ -141,16 +152,6 @@ class Searcher:
         self.phase[searching] = Phase.PRUNING
         self._move_on()
         return self._collect()
-
-    @property
-    def active(self) -> bool:
-        """Whether there is any image that is being searched or waits to be handed out."""
-        return bool((self.phase != Phase.IDLE).any())
-
-    @property
-    def free(self) -> Tensor:
-        """Slots without an image to search, [F] int64."""
-        return (self.phase == Phase.IDLE).nonzero().flatten()
 
     def _move_on(self) -> None:
         """Move images whose phase is over to the next."""
@@ -269,7 +270,7 @@ class Searcher:
 
     def _count(self, rows: Rows) -> Tensor:
         """How many rows belong to each image, [slots]."""
-        return torch.bincount(rows.slot, minlength=len(self.phase))
+        return group_sizes(rows.slot, len(self.phase))
 
     def _collect(self) -> dict[int, dict[str, Any]]:
         """Hand out what was found in the images that are done, and free their slots."""
@@ -294,8 +295,10 @@ class Searcher:
             "stopped": self.reason,
             "deleted": self.deleted,
         }
-        facts, spent = _by_row(columns, done), _by_row(self.spent | {"confirming": self.oracle.spent}, done)
+        spent_on = dict(zip(NAMES, self.spent, strict=True)) | {"confirming": self.oracle.spent}
+        facts, spent = _by_row(columns, done), _by_row(spent_on, done)
         self.phase[done] = Phase.IDLE
+        self.active -= len(slots)
         fields = map(self._fields, mses, below, facts, spent)
         return dict(zip(slots, fields, strict=True))
 
@@ -326,5 +329,6 @@ class Searcher:
 
 def _by_row(columns: dict[str, Tensor], rows: Tensor) -> list[dict[str, Any]]:
     """Some rows, bool [K], of columns [K], each as a dict."""
-    values = zip(*(column[rows].tolist() for column in columns.values()), strict=True)
+    chosen = rows.nonzero().flatten()
+    values = zip(*(column[chosen].tolist() for column in columns.values()), strict=True)
     return [dict(zip(columns, row, strict=True)) for row in values]
