@@ -8,6 +8,11 @@ How often a line search shortens its step depends on the model, and with noise d
 inputs is printed beside the time: ``inputs_per_second`` is the gain by batches alone. Random weights say little about
 the number of trials; with ``--real`` both sides work on a trained model.
 
+*Efficiency* is the time that the bare model would take for the same inputs, with and without gradient, over the time
+that was taken. ``--twin-images 0`` leaves the slow side out. What could make the bare model faster is tried without
+touching the package: ``--cudnn-benchmark``, and ``--inductor`` with settings of ``torch._inductor.config``; with
+``--profile`` the kernels of one forward and backward of the bare model are listed.
+
 python benchmarks/igos_speed.py --images 64 --twin-images 4 --device cuda
 """
 
@@ -21,10 +26,12 @@ from dataclasses import replace
 
 import torch
 from torch import Tensor
+from torch._inductor import config as inductor
 
 import suffice
 from benchmarks.real_models import photographs, resnet50_v1, sharpened
 from suffice.attribution.igos.objective import BilateralVariation
+from suffice.bench.bare import BareModel
 from suffice.perturb import Counters, Runner, enlarge, make_baseline
 from suffice.vision.units import imagenet_unit
 
@@ -108,6 +115,28 @@ def measure(device: torch.device, counters: Counters, images: int, work: Callabl
     }
 
 
+class BareGradient(BareModel):
+    """The module of a runner on one batch of inputs, forward and back to them."""
+
+    def run(self, forwards: int = 1) -> None:
+        leaf = self.inputs.detach().requires_grad_()
+        with torch.enable_grad(), self.runner.arithmetic():
+            for _ in range(forwards):
+                torch.autograd.grad(self._forward(leaf).float().logsumexp(dim=1).sum(), leaf)
+
+
+def kernels(model: BareGradient) -> str:
+    """Where the time of one forward and backward goes."""
+    from torch.profiler import ProfilerActivity, profile
+
+    on_gpu = model.runner.device.type == "cuda"
+    model.run()
+    with profile(activities=[ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if on_gpu else [])]) as seen:
+        model.run()
+    by = "self_cuda_time_total" if on_gpu else "self_cpu_time_total"
+    return seen.key_averages().table(sort_by=by, row_limit=30, max_name_column_width=90)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", default="timm/resnet50", help="with random weights, made sure of random pictures")
@@ -120,8 +149,14 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=None, help="inputs per forward; default by device")
     parser.add_argument("--precision", default="fp32", help="of ours: fp32, tf32, bf16 or fp16; the other's is fp32")
     parser.add_argument("--compile", action="store_true", help="ours; compiling is not timed")
+    parser.add_argument("--cudnn-benchmark", action="store_true", help="let cuDNN choose convolutions by timing them")
+    parser.add_argument("--inductor", nargs="*", default=[], help="settings to switch on, such as max_autotune")
+    parser.add_argument("--profile", action="store_true", help="list the kernels of the bare model")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     options = parser.parse_args()
+    torch.backends.cudnn.benchmark = options.cudnn_benchmark
+    for name in options.inductor:
+        setattr(inductor, name, True)
 
     if options.real:
         net = resnet50_v1(options.device)
@@ -156,16 +191,33 @@ def main() -> None:
     if options.device != "cpu" or options.compile:  # kernels are chosen and memory is taken at first use
         ours(iterations=1)
         theirs(iterations=1)
+    gradients = runner.variant("gradients")
+    bare = {
+        "forwards_per_second": BareModel(gradients).forwards_per_second(),
+        "gradients_per_second": BareGradient(gradients).forwards_per_second(),
+    }
+    if options.profile:
+        print(kernels(BareGradient(gradients)))
+    ours_now = measure(net.device, runner.counters, options.images, ours)
+    at_bare_speed = (
+        ours_now["inputs_with_gradient_per_image"] / bare["gradients_per_second"]
+        + ours_now["inputs_without_gradient_per_image"] / bare["forwards_per_second"]
+    )
     found = {
         "model": net.name,
         "device": torch.cuda.get_device_name() if options.device.startswith("cuda") else options.device,
         "settings": {
-            key: getattr(options, key) for key in ("iterations", "steps", "size", "batch", "precision", "compile")
+            key: getattr(options, key)
+            for key in ("iterations", "steps", "size", "batch", "precision", "compile", "cudnn_benchmark", "inductor")
         },
-        "many_at_once": measure(net.device, runner.counters, options.images, ours),
-        "one_at_a_time": measure(net.device, slow, options.twin_images, theirs),
+        "bare": bare,
+        "many_at_once": ours_now,
+        "images_per_second": 1 / ours_now["seconds_per_image"],
+        "efficiency": at_bare_speed / ours_now["seconds_per_image"],
     }
-    found["times_faster"] = found["one_at_a_time"]["seconds_per_image"] / found["many_at_once"]["seconds_per_image"]
+    if options.twin_images:
+        found["one_at_a_time"] = measure(net.device, slow, options.twin_images, theirs)
+        found["times_faster"] = found["one_at_a_time"]["seconds_per_image"] / ours_now["seconds_per_image"]
     print(json.dumps(found, indent=2))
 
 

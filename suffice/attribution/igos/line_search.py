@@ -32,7 +32,7 @@ class LineSearch:
     wanted, everything is asked about the steps that are taken.
     """
 
-    def __init__(self, objective: Objective, step_size: float, path: ScorePath, *, losses: bool = False) -> None:
+    def __init__(self, objective: Objective, step_size: float, *, losses: bool = False) -> None:
         self.objective, self.losses = objective, losses
         scores = objective.scores
         ladder = []
@@ -41,76 +41,90 @@ class LineSearch:
             step_size *= SHRINK
         self.ladder = torch.tensor(ladder, dtype=scores.dtype, device=scores.device)
         self.last = step_size
-        # First the masked images themselves, in which a step shows most, by every term; then weaker masks.
-        weights = scores.weights(path)
-        self.questions = torch.arange(len(weights), device=scores.device).view(-1, path.steps).flip(1).T.flatten()
-        self.weights = weights[self.questions]
-        self.rest_low, self.rest_high = self._rest(self.weights.clamp(max=0)), self._rest(self.weights.clamp(min=0))
 
     @torch.no_grad()
     def __call__(
-        self, index: Tensor, deleted: Tensor, losses: Tensor, gradients: Tensor, path: ScorePath
+        self,
+        index: Tensor,
+        deleted: Tensor,
+        losses: Tensor,
+        gradients: Tensor,
+        path: ScorePath,
+        answers: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Take a step from deletions [K, P, s, s] of images [K] against their gradients.
 
         The losses [K] are those of these deletions along the path, on which steps are tried, always with the same
-        noise. Returns deletions after the step, and their losses where these are wanted.
+        noise. Where the answers [K, Q] behind them are given, they tell what is best asked first. Returns deletions
+        after the step, and their losses where these are wanted.
         """
         wanted = ARMIJO * self.ladder * gradients.square().sum(dim=(1, 2, 3))[:, None]
         limits = losses[:, None] - wanted.clamp(min=ROUNDING[deleted.dtype])
+        weights, order = self._order(len(index), path, answers)
+        rest_low, rest_high = self._rest(weights.clamp(max=0)), self._rest(weights.clamp(min=0))
         costs = [self.objective.penalties(index, (deleted - s * gradients).clamp(0, 1)) for s in self.ladder]
         # What is known of each step: its penalty and the answers so far, and how many these are; [K, steps].
-        known = torch.stack(costs, dim=1).to(self.weights.dtype)
+        known = torch.stack(costs, dim=1).to(weights.dtype)
         asked = torch.zeros_like(known, dtype=torch.long)
-        place = torch.arange(len(self.questions), device=index.device)
+        place = torch.arange(order.shape[1], device=index.device)
         while True:
-            pays = known + self.rest_high[asked] <= limits  # never where a loss is NaN
             complete = asked == len(place)
+            pays = known + rest_high.gather(1, asked) <= limits  # never where a loss is NaN
             pays &= complete | (not self.losses)
-            open_ = ~(known + self.rest_low[asked] > limits) & (pays | ~complete)
-            found, first = open_.max(dim=1)
+            can_pay = ~(known + rest_low.gather(1, asked) > limits) & (pays | ~complete)
+            found, first = can_pay.any(dim=1), can_pay.int().argmax(dim=1)
             waiting = found & ~pays.gather(1, first[:, None])[:, 0]
-            count = int(waiting.sum())
-            if not count:
+            images = int(waiting.sum())
+            if not images:
                 break
-            ask = (place >= asked[:, :, None]) & open_[:, :, None] & waiting[:, None, None]
-            ask &= ask.flatten(1).cumsum(dim=1).view(ask.shape) <= self._at_once(count)
-            row, step, question = ask.nonzero().T
-            answers = self._answers(index, deleted, gradients, (row, step, question), path)
-            known.index_put_((row, step), self.weights[question] * answers, accumulate=True)
+            ask = (place >= asked[:, :, None]) & can_pay[:, :, None] & waiting[:, None, None]
+            ask &= ask.flatten(1).cumsum(dim=1).view(ask.shape) <= self._at_once(images, len(place))
+            row, step, column = ask.nonzero().T
+            said = self._answers(index, deleted, gradients, row, step, order[row, column], path)
+            known.index_put_((row, step), weights[row, column] * said, accumulate=True)
             asked += ask.sum(dim=2)
         steps = torch.where(found, self.ladder[first], self.last)
         after = (deleted - steps[:, None, None, None] * gradients).clamp(0, 1)
         return after, torch.where(found, known.gather(1, first[:, None])[:, 0], losses)
+
+    def _order(self, images: int, path: ScorePath, answers: Tensor | None) -> tuple[Tensor, Tensor]:
+        """In which order questions are asked, [K, Q], and their weights."""
+        weights = self.objective.scores.weights(path).expand(images, -1)
+        if answers is None:
+            return weights, torch.arange(weights.shape[1], device=weights.device).expand(images, -1)
+        # Most steps that are tried are too long, and soonest known to be by what speaks against them: high scores of
+        # deletion and low ones of insertion. After a step they are much as before it.
+        order = torch.where(weights > 0, answers, 1 - answers).argsort(dim=1, descending=True)
+        return weights.gather(1, order), order
 
     def _answers(
         self,
         index: Tensor,
         deleted: Tensor,
         gradients: Tensor,
-        which: tuple[Tensor, Tensor, Tensor],
+        row: Tensor,
+        step: Tensor,
+        question: Tensor,
         path: ScorePath,
     ) -> Tensor:
-        """Answers [M] to questions [M] about the steps [M] of rows [M]."""
-        row, step, question = which
+        """Answers [M] to questions [M] about steps [M] from the deletions of rows [M]."""
 
         def cells(some: slice) -> Tensor:
             lengths = self.ladder[step[some], None, None, None]
             return (deleted[row[some]] - lengths * gradients[row[some]]).clamp(0, 1)
 
-        return self.objective.scores.answers(index[row], self.questions[question], cells, path)
+        return self.objective.scores.answers(index[row], question, cells, path)
 
-    def _at_once(self, images: int) -> int:
+    def _at_once(self, images: int, questions: int) -> int:
         """How many questions about each of so many images are asked at once."""
-        runner, questions = self.objective.runner, len(self.questions)
-        part = -(-questions // PARTS)
+        runner, part = self.objective.runner, -(-questions // PARTS)
         if runner.compiled:  # it takes full batches only, so what fills them costs nothing
             return max(part, -(-images * part // runner.batch_size) * runner.batch_size // images)
         return max(part, min(runner.batch_size // images, TRIALS_AT_ONCE * questions))
 
     def _rest(self, bounds: Tensor) -> Tensor:
-        """What the answers that are missing add at least, or at most, when 0, 1, … of them are known."""
-        rest = torch.nn.functional.pad(bounds.flip(0).cumsum(0).flip(0), (0, 1))
+        """From bounds [K, Q] of all answers to what those missing add in all when 0, 1, … Q are known, [K, Q + 1]."""
+        rest = torch.nn.functional.pad(bounds.flip(1).cumsum(1).flip(1), (0, 1))
         if not self.objective.scores.bounded:
-            rest[:-1] = torch.inf if float(bounds.sum()) > 0 else -torch.inf
+            rest[:, :-1] = torch.inf if bool((bounds > 0).any()) else -torch.inf
         return rest

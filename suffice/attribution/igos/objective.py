@@ -45,8 +45,11 @@ class Objective:
         """Puts inputs through the model."""
         return self.scores.batch.runner
 
-    def losses_and_gradients(self, index: Tensor, deleted: Tensor, path: ScorePath) -> tuple[Tensor, Tensor]:
-        """Losses [K] and descent's gradients [K, P, s, s], which are 0 where the model's is not a number."""
+    def with_gradients(self, index: Tensor, deleted: Tensor, path: ScorePath) -> tuple[Tensor, Tensor, Tensor]:
+        """Answers [K, Q], losses [K] and descent's gradients [K, P, s, s].
+
+        Gradients are 0 where the model's is not a number.
+        """
         answers, gradients = self.scores.answers_and_gradients(index, deleted, path)
 
         def cost(rows: slice) -> tuple[Tensor, Tensor]:
@@ -58,7 +61,7 @@ class Objective:
         costs, rises = zip(*self.runner.run(len(index), cost), strict=True)
         gradients = self.share * gradients + torch.cat(rises)
         losses = answers.to(self.scores.fine) @ self.scores.weights(path) + torch.cat(costs)
-        return losses, gradients.where(gradients.isfinite(), 0)
+        return answers, losses, gradients.where(gradients.isfinite(), 0)
 
     def losses(self, index: Tensor, deleted: Tensor, path: ScorePath) -> Tensor:
         """The loss [K] of deletions [K, P, s, s] from images [K]."""

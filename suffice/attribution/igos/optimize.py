@@ -63,15 +63,15 @@ class Descent:
     def _by_line_search(self, objective: Objective, deleted: Tensor, paths: Paths) -> Tensor:
         active = torch.arange(len(deleted), device=deleted.device)
         plain = ScorePath() if self.search_loss == "plain" else None
-        search = LineSearch(objective, self.step_size, plain or paths(0), losses=plain is not None)
-        losses = deleted.new_zeros(len(deleted), dtype=objective.scores.fine)
-        if plain is not None:
-            losses = objective.losses(active, deleted, plain)
+        search = LineSearch(objective, self.step_size, losses=plain is not None)
+        losses = deleted.new_zeros(len(deleted)) if plain is None else objective.losses(active, deleted, plain)
         for iteration in range(self.iterations):
             path, here = paths(iteration), deleted[active]
-            integrated, gradients = objective.losses_and_gradients(active, here, path)
-            before = integrated if plain is None else losses[active]
-            deleted[active], losses[active] = search(active, here, before, gradients, plain or path)
+            answers, integrated, gradients = objective.with_gradients(active, here, path)
+            if plain is None:
+                deleted[active], _ = search(active, here, integrated, gradients, path, answers)
+            else:
+                deleted[active], losses[active] = search(active, here, losses[active], gradients, plain)
             if path.deviations is None:
                 # Where nothing moved, not even by the last small step, the next gradient is the same.
                 active = active[(deleted[active] != here).flatten(1).any(dim=1)]
@@ -83,7 +83,7 @@ class Descent:
         everything = torch.arange(len(deleted), device=deleted.device)
         before = deleted
         for iteration in range(self.iterations):
-            _, gradients = objective.losses_and_gradients(everything, deleted, paths(iteration))
+            _, _, gradients = objective.with_gradients(everything, deleted, paths(iteration))
             ahead = deleted - self.step_size * gradients
             deleted = (ahead + iteration / (iteration + 3) * (ahead - before)).clamp(0, 1)
             before = ahead
