@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import closing
+from itertools import zip_longest
 
 from suffice.progress import plan as announce
+from suffice.study.ahead import DecodedAhead
 from suffice.study.interrupt import noticing_interrupts
 from suffice.study.plan import Plan, Shard
 from suffice.study.shard import Loaded, do_shard, is_failed, is_outgrown
 from suffice.study.store import Store
+from suffice.vision import Images
 
 PATIENCE = 0.5  # seconds between two looks at shards that others work on
 
 
 class Worker:
-    """Does shards one after the other; keeps the model of the last one.
+    """Does shards one after the other; keeps the model of the last one, and decodes the images of the next.
 
     Args:
         plan: What has to be done.
@@ -26,9 +30,15 @@ class Worker:
     def __init__(self, plan: Plan, store: Store, device: str | None = None) -> None:
         self.plan, self.store, self.device = plan, store, device
         self._loaded: Loaded | None = None
+        self._ahead: tuple[range, DecodedAhead] | None = None
 
-    def do(self, shard: Shard) -> bool | None:
-        """Do a shard, unless it is done; returns whether it failed, None where another process works on it."""
+    def do(self, shard: Shard, then: Shard | None = None) -> bool | None:
+        """Do a shard, unless it is done; returns whether it failed, None where another process works on it.
+
+        Args:
+            shard: What is to be done.
+            then: What will probably be done next; its images are decoded meanwhile.
+        """
         with self.store.lock(shard.name) as mine:
             if not mine:
                 return None
@@ -36,7 +46,26 @@ class Worker:
                 return is_failed(self.store, shard)
             self.store.sweep(shard.table)
             self.store.sweep(shard.maps)
-            return not do_shard(self.plan, self.store, shard, self._model(shard.model))
+            loaded, images = self._model(shard.model), self._images(shard)
+            if then is not None:
+                rows = self.plan.rows(then)
+                self._ahead = rows, DecodedAhead(self.plan.images[rows.start : rows.stop])
+            return not do_shard(self.plan, self.store, shard, loaded, images)
+
+    def close(self) -> None:
+        """Leave off what is done ahead."""
+        if self._ahead is not None:
+            self._ahead[1].close()
+            self._ahead = None
+
+    def _images(self, shard: Shard) -> Images:
+        """The images of a shard, decoded already where that was foreseen."""
+        rows = self.plan.rows(shard)
+        if self._ahead is not None and self._ahead[0] == rows:
+            images, self._ahead = self._ahead[1].images, None
+            return images
+        self.close()
+        return self.plan.images[rows.start : rows.stop]
 
     def _model(self, label: str) -> Loaded:
         if self._loaded is None or self._loaded.model.label != label:
@@ -56,12 +85,12 @@ def run_here(plan: Plan, store: Store, *, only: Sequence[str] = (), device: str 
     announce_all(plan, waiting)
     worker = Worker(plan, store, device)
     failed = 0
-    with noticing_interrupts() as check:
+    with noticing_interrupts() as check, closing(worker):
         while waiting:
             later: list[Shard] = []
-            for shard in waiting:
+            for shard, then in zip_longest(waiting, waiting[1:]):
                 ready = all(store.exists(read.table) for read in plan.inputs(shard))
-                outcome = worker.do(shard) if ready else None
+                outcome = worker.do(shard, then) if ready else None
                 check()
                 if outcome is None:
                     later.append(shard)

@@ -11,8 +11,9 @@ import socket
 import time
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Any
 from uuid import uuid4
 
@@ -119,6 +120,7 @@ class _Tasks:
 
     def __init__(self, ray: Any, plan: Plan, store: Store, resources: Resources) -> None:
         self.ray, self.plan, self.store = ray, plan, store
+        plan.loaded.clear()  # workers have models of their own
         # Workers may have another current folder. The copy leaves behind what this process has opened.
         sent = replace(plan, asked=replace(plan.asked, base=plan.asked.base.resolve()))
         _ = sent.measurements  # of kinds that only this process knows, too
@@ -215,13 +217,14 @@ def do_here(plan: Plan, place: str, study: str, resources: Resources, shards: li
     worker = _kept[1]
     busy: list[Shard] = []
     failed = 0
-    for shard in shards:
-        waits = any(read in busy for read in plan.inputs(shard))
-        outcome = None if waits else worker.do(shard)
-        if outcome is None:
-            busy.append(shard)
-        else:
-            failed += outcome
+    with closing(worker):
+        for shard, then in zip_longest(shards, shards[1:]):
+            waits = any(read in busy for read in plan.inputs(shard))
+            outcome = None if waits else worker.do(shard, then)
+            if outcome is None:
+                busy.append(shard)
+            else:
+                failed += outcome
     return busy, failed
 
 

@@ -21,7 +21,7 @@ from suffice.study.choosing import chosen_images, images_of_names
 from suffice.study.measurement import Measurement
 from suffice.study.models import PlannedModel, chosen_models
 from suffice.study.store import Store
-from suffice.vision import Images
+from suffice.vision import Classifier, Images
 from suffice.vision.identity import weights_hash
 
 FORMAT = "suffice.study/1"
@@ -133,12 +133,21 @@ class Plan:
             )
         return images_of_names(found, self.names)
 
+    @cached_property
+    def loaded(self) -> dict[tuple[str, str | None], Classifier]:
+        """Models that are loaded already, by label and device; whoever uses one takes it out."""
+        return {}
+
     def as_before(self, before: Plan) -> Plan:
         """This plan with the blocks of an earlier one of the same study, and the models that only that one has."""
         labels = {model.label for model in self.models}
-        return replace(
-            self, block=before.block, models=(*self.models, *(m for m in before.models if m.label not in labels))
-        )
+        models = (*self.models, *(model for model in before.models if model.label not in labels))
+        return replace(self, block=before.block, models=models).with_open(vars(self))
+
+    def with_open(self, opened: Mapping[str, Any]) -> Plan:
+        """This plan with images and models that are open already, and need not be opened again; copies are without."""
+        vars(self).update({name: opened[name] for name in ("images", "loaded") if name in opened})
+        return self
 
     def to_json(self) -> str:
         """The plan as a text."""
@@ -182,12 +191,18 @@ class Plan:
 def make_plan(asked: Asked, device: str | None = None) -> Plan:
     """Look at images and models, and say before anything is measured what cannot be."""
     images = chosen_images(asked)
-    planned = [_checked(model, asked, device) for model in chosen_models(asked)]
+    planned: list[PlannedModel] = []
+    loaded: dict[tuple[str, str | None], Classifier] = {}
+    for model in reversed(chosen_models(asked)):  # so that the one which is loaded at the end is the first to be used
+        loaded.clear()  # two models at once may be too much for the memory
+        net = loaded[model.label, device] = _load(model, asked, device)
+        planned.insert(0, _checked(model, asked, net))
+        del net
     kind = "cuda" if torch.cuda.is_available() and device != "cpu" else "cpu"
     block = BLOCKS[kind] if asked.run.block == "auto" else asked.run.block
     versions = {"suffice": __version__, "torch": torch.__version__}
     plan = Plan(asked, tuple(planned), tuple(images.names), block, versions)
-    vars(plan)["images"] = images  # which are open now, and need not be opened again
+    plan.with_open({"images": images, "loaded": loaded})
     for name in asked.tables:
         if not any(plan.measured(one, model) for one in asked.named(name) for model in planned):
             raise StudyError(f"No model of the study is measured by {name}; see its key 'models'.")
@@ -203,12 +218,15 @@ def make_plan(asked: Asked, device: str | None = None) -> Plan:
     return plan
 
 
-def _checked(model: PlannedModel, asked: Asked, device: str | None) -> PlannedModel:
-    """A model with the hash of its weights, its family, and the measurements that it does not fit."""
+def _load(model: PlannedModel, asked: Asked, device: str | None) -> Classifier:
     try:
-        net = model.load(asked.base, device)
+        return model.load(asked.base, device)
     except SufficeError as error:
         raise StudyError(f"models, {model.label}: {error}") from error
+
+
+def _checked(model: PlannedModel, asked: Asked, net: Classifier) -> PlannedModel:
+    """A model with the hash of its weights, its family, and the measurements that it does not fit."""
     misfits = {}
     plan = Plan(asked, (model,), (), 1, {})
     for name, one in asked.measurements.items():

@@ -21,7 +21,7 @@ from suffice.study import map_files
 from suffice.study.measurement import Found, Work
 from suffice.study.plan import Plan, PlannedModel, Shard
 from suffice.study.store import Store
-from suffice.vision import Classifier
+from suffice.vision import Classifier, Images
 from suffice.vision.identity import weights_hash
 from suffice.vision.provenance import as_json
 
@@ -44,16 +44,26 @@ class Loaded:
     def of(cls, plan: Plan, label: str, device: str | None = None) -> Loaded:
         """Load a model; weights that are others than when the study began are an error."""
         model, how = plan.model(label), plan.asked.run
-        net = model.load(plan.asked.base, device)
+        net = plan.loaded.pop((label, device), None)
+        plan.loaded.clear()  # two models at once may be too much for the memory
+        if net is None:
+            net = model.load(plan.asked.base, device)
         if weights_hash(net.module) != model.weights:
             raise StudyError(f"The weights of {label} are others than when the study began.")
         return cls(model, net, Runner(net, batch_size=how.batch, precision=how.precision, compile=how.compile))
 
 
-def do_shard(plan: Plan, store: Store, shard: Shard, loaded: Loaded) -> bool:
+def do_shard(plan: Plan, store: Store, shard: Shard, loaded: Loaded, images: Images | None = None) -> bool:
     """Measure a shard and write what was found; returns whether it worked.
 
     An error of the measurement is written as a row for each image, so that the study goes on.
+
+    Args:
+        plan: Of the study.
+        store: Where results go.
+        shard: What is measured.
+        loaded: Its model.
+        images: Its images, where they are open already; default: those of the plan.
     """
     started, before = time.perf_counter(), loaded.runner.counters.forwards
     event = {"shard": shard.name, "host": socket.gethostname(), "process": os.getpid()}
@@ -62,7 +72,7 @@ def do_shard(plan: Plan, store: Store, shard: Shard, loaded: Loaded) -> bool:
     maps: Attribution | None = None
     problem = ""
     try:
-        found = _measured(plan, store, shard, loaded)
+        found = _measured(plan, store, shard, loaded, images)
         table, about, maps = _complete(plan, shard, found), found.about, found.maps
     except Exception as error:  # whatever it is, it is the shard's alone
         problem = f"{type(error).__name__}: {error}"
@@ -113,13 +123,13 @@ def read_maps(plan: Plan, store: Store, shard: Shard) -> Attribution:
     return map_files.from_bytes(store.read(shard.maps))
 
 
-def _measured(plan: Plan, store: Store, shard: Shard, loaded: Loaded) -> Found:
+def _measured(plan: Plan, store: Store, shard: Shard, loaded: Loaded, images: Images | None) -> Found:
     measurement, rows = plan.measurements[shard.measurement], plan.rows(shard)
 
     def maps(name: str, model: str | None = None) -> Attribution:
         return read_maps(plan, store, Shard(name, model or shard.model, shard.number))
 
-    images = plan.images[rows.start : rows.stop]
+    images = plan.images[rows.start : rows.stop] if images is None else images
     work = Work(loaded.net, loaded.runner, images, plan.asked.run.seed, maps, plan.makers(shard))
     with stage(f"{shard.measurement} of {shard.model}", len(rows), measurement.questions(loaded.net)) as finished:
         try:
