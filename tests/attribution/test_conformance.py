@@ -1,4 +1,4 @@
-"""Every method keeps every promise, on a convolutional network and, where it fits, on transformers."""
+"""Every method keeps every promise; those that look inside do so on a convolutional network and on a transformer."""
 
 from functools import cache
 
@@ -22,12 +22,17 @@ QUICK = {
     "bt-t": {"steps": 4},
     "integrated-gradients": {"steps": 4},
     "smoothgrad": {"samples": 4},
+    "deep-shap": {"baselines": "noise+gray"},
     "rise": {"masks": 20},
     "occlusion": {"window": 12, "stride": 10},
     "kernel-shap": {"samples": 40, "grid": 4},
     "lime": {"samples": 40, "grid": 4},
     "eea": {"mode": "scratch", "steps": 2},  # which needs no explainer, and does all that the others do
-    **{key: {"size": 6, "steps": 2, "iterations": 1, "step_size": 1.0} for key in ("i-gos", "igos+", "igos++")},
+    # Penalties so mild that the first step pays: others end with no step, and masks that say nothing.
+    **dict.fromkeys(
+        ("i-gos", "igos+", "igos++"),
+        {"size": 6, "steps": 2, "iterations": 1, "l1": 0.01, "l2": 0.01, "step_size": 100.0},
+    ),
 }
 
 
@@ -59,8 +64,13 @@ FITTING = [
 ]
 
 
+# What only asks for scores and gradients cannot know what is inside: one network will do, that with batch statistics.
+OUTSIDE = {name for name, method in all_methods().items() if set(method.needs) <= {"gradients"}}
+PROMISED = [(name, kind) for name, kind in FITTING if kind == "cnn" or name not in OUTSIDE]
+
+
 def test_every_method_fits_a_network():
-    assert {name for name, _ in FITTING} == set(all_methods())
+    assert {name for name, _ in FITTING} == {name for name, _ in PROMISED} == set(all_methods())
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +81,7 @@ def nets():
 
 
 @pytest.mark.parametrize("check", CHECKS.values(), ids=CHECKS)
-@pytest.mark.parametrize(("name", "kind"), FITTING)
+@pytest.mark.parametrize(("name", "kind"), PROMISED)
 def test_promises(name, kind, check, nets):
     net = nets[kind]
 
