@@ -23,6 +23,7 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -203,7 +204,7 @@ def main() -> None:
         ours_now["inputs_with_gradient_per_image"] / bare["gradients_per_second"]
         + ours_now["inputs_without_gradient_per_image"] / bare["forwards_per_second"]
     )
-    found = {
+    found: dict[str, Any] = {
         "model": net.name,
         "device": torch.cuda.get_device_name() if options.device.startswith("cuda") else options.device,
         "settings": {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -12,31 +11,6 @@ from torch import Tensor
 INCREMENT = 0x9E3779B97F4A7C15
 FACTORS = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 _24_BITS = (1 << 24) - 1
-
-
-class ImageNoise:
-    """Gaussian noise to add to the inputs of a model: each image's own, and as many draws of it as wanted.
-
-    ``deviations`` are those of each channel, ``seeds`` those of each image; ``make`` takes the place of
-    :func:`normal_noise`, such as the same, compiled.
-    """
-
-    def __init__(
-        self,
-        deviations: Sequence[float],
-        seeds: Sequence[int] | Tensor,
-        size: tuple[int, int],
-        device: torch.device,
-        make: Callable[[Tensor, Tensor, tuple[int, ...]], Tensor] | None = None,
-    ) -> None:
-        self.make = make or normal_noise
-        self.deviations = torch.tensor(deviations, device=device)[:, None, None]
-        self.seeds = torch.as_tensor(seeds, device=device)
-        self.shape = (len(deviations), *size)
-
-    def __call__(self, images: Tensor, draws: Tensor) -> Tensor:
-        """Noise [B, C, H, W] of images [B], the draws [B] of each."""
-        return self.make(self.seeds[images], draws, self.shape) * self.deviations
 
 
 def normal_noise(seeds: Tensor, draws: Tensor, shape: tuple[int, ...]) -> Tensor:

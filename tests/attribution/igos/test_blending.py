@@ -43,3 +43,12 @@ def test_the_layout_changes_nothing_but_the_layout():
     torch.testing.assert_close(one, other)
     assert other.is_contiguous(memory_format=torch.channels_last)
     assert (one - blended(deleted, True, 0.5)).std() > 0.05
+
+
+def test_each_channel_has_its_own_deviation():
+    images, rows = torch.zeros(1, 3, 64, 64), torch.arange(3)
+    how = (torch.zeros(3, dtype=torch.bool), torch.ones(3), rows, rows + 4)
+    deviations = torch.tensor([0.4, 0.0, 0.1])[:, None, None]
+    made = masked_inputs(images, images, 0 * rows, torch.zeros(3, 1, 2, 2), *how, deviations, torch.float32, False)
+    assert made.std(dim=(2, 3)) == pytest.approx(torch.tensor([[0.4, 0.0, 0.1]] * 3), rel=0.05)
+    assert not torch.equal(made[0], made[2])
