@@ -51,6 +51,9 @@ def train_explainer(
     mask_weight: Annotated[float | None, typer.Option(min=0, help="Weight of the mask's size.  [default: 5]")] = None,
     mask_loss: Annotated[MaskLoss | None, typer.Option(help="How it is measured.  [default: bce]")] = None,
     trains: Annotated[Trains | None, typer.Option(help="What is trained.  [default: all]")] = None,
+    alters: Annotated[
+        bool, typer.Option("--alters", help="Crop and mirror images each time they are seen, where they are few.")
+    ] = False,
     steps: Annotated[int | None, typer.Option(min=1, help="Number of batches; goes before --epochs.")] = None,
     epochs: Annotated[float | None, typer.Option(help="Passes over the images.  [default: 4]")] = None,
     images_per_batch: Annotated[
@@ -83,7 +86,7 @@ def train_explainer(
     net = model.load()
     given = {
         "explains": explains, "mask_weight": mask_weight, "mask_loss": mask_loss, "trains": trains, "steps": steps,
-        "epochs": epochs, "batch": images_per_batch, "lr": lr, "seed": seed,
+        "alters": alters, "epochs": epochs, "batch": images_per_batch, "lr": lr, "seed": seed,
     }  # fmt: skip
     chosen: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     recipe = ExplainerRecipe(**chosen)

@@ -31,6 +31,8 @@ class ExplainerRecipe:
             the start, some models are blackened out before the explainer knows what they look at, and it stays so.
         baseline: What shows where a mask hides.
         trains: ``"all"`` but the embeddings, or the ``"head"`` alone, with the trunk as it came.
+        alters: Whether an image is altered each time it is seen: a random half of it or more fills the frame, perhaps
+            mirrored. For long trainings on few images. A class that is the predicted one is predicted anew.
         epochs: Passes over the training images; not used where ``steps`` is given.
         steps: Number of batches.
         batch: Images in a batch.
@@ -54,6 +56,7 @@ class ExplainerRecipe:
     rising: Share = 0.5
     baseline: str = "black"
     trains: Trains = "all"
+    alters: bool = False
     epochs: Positive = 4.0
     steps: Count | None = None
     batch: Count = 32

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from suffice.attribution.learned.altering import alter, draw_alterations
 from suffice.attribution.learned.checkpoint import read_checkpoint, write_checkpoint
 from suffice.attribution.learned.explainer import Explainer
 from suffice.attribution.learned.images import ExplainerImages, open_explainer_images
@@ -108,7 +109,8 @@ class ExplainerTraining:
         for group in self.optimizer.param_groups:
             group["lr"] = self.recipe.learning_rate(self.step, self.steps)
         rows = self._rows()
-        parts = list(self.runner.run(len(rows), lambda some: self._gradients(rows[some]), cost=COST))
+        altered = draw_alterations(len(rows), self.recipe.seed_of("altered", self.step)) if self.recipe.alters else None
+        parts = list(self.runner.run(len(rows), lambda some: self._gradients(rows, altered, some), cost=COST))
         for number, parameter in enumerate(self.parameters):
             slopes = [gradients[number] for _, gradients in parts]
             parameter.grad = torch.stack(slopes).sum(dim=0) / len(rows)
@@ -117,9 +119,13 @@ class ExplainerTraining:
         self.seen += len(rows)
         self.step += 1
 
-    def _gradients(self, rows: Tensor) -> tuple[float, tuple[Tensor, ...]]:
+    def _gradients(self, rows: Tensor, altered: Tensor | None, some: slice) -> tuple[float, tuple[Tensor, ...]]:
         """Sum of the losses of some images, and its gradients, which are added up outside: memory may run out here."""
-        pixels, targets = self._some(rows)
+        pixels, targets = self._some(rows[some])
+        if altered is not None:
+            pixels = alter(pixels, altered[some])
+            if self.recipe.explains == "predicted":
+                targets = self.runner.scores(pixels).argmax(dim=1)
         with torch.enable_grad():
             objective = self.recipe.objective_of(self.step, self.steps)
             losses = objective(self.runner, pixels, targets, self.explainer(pixels)).total

@@ -35,17 +35,24 @@ Given = str | Path | TrainedExplainer | LoadedExplainer | None
 
 def _lacks_explainer(net: Classifier, options: Mapping[str, Any]) -> str | None:
     """Why the method cannot begin with these options."""
-    given = options.get("explainer")
-    if isinstance(given, (str, Path)) and not Path(given).is_file():
-        return f"there is no explainer {given}; `suffice train explainer --model {net.name} --images …` trains one"
-    if options.get("mode") == "scratch" or given is not None:
+    given, train = options.get("explainer"), f"`suffice train explainer --model {net.name} --images …`"
+    if options.get("mode") == "scratch" or isinstance(given, (TrainedExplainer, LoadedExplainer)):
         return None
-    if ready_explainer(net, any_weights=bool(options.get("any_weights"))) is not None:
+    if given is not None and not Path(given).exists():
+        return f"there is no explainer {given}; {train} trains one"
+    if _file(net, given, bool(options.get("any_weights"))) is not None:
         return None
-    return (
-        f"no explainer of it is ready; train one with `suffice train explainer --model {net.name} --images …` and give "
-        "its file as explainer=PATH"
-    )
+    if given is not None:
+        return f"the folder {given} has no explainer of it; {train} trains one"
+    return f"no explainer of it is ready; train one with {train} and give its file as explainer=PATH"
+
+
+def _file(net: Classifier, given: str | Path | None, any_weights: bool) -> Path | None:
+    """The file that was given, the one for the model in the folder that was given, or the ready one."""
+    if given is None:
+        return ready_explainer(net, any_weights=any_weights)
+    path = Path(given)
+    return ready_explainer(net, any_weights=any_weights, folder=path) if path.is_dir() else path
 
 
 def _questions(net: Classifier, options: Mapping[str, Any]) -> float:
@@ -84,8 +91,8 @@ def eea(
 
     Args:
         batch: The images.
-        explainer: File that ``suffice train explainer`` wrote, or what :func:`train_explainer` returned; default: the
-            one that comes with the package for this model.
+        explainer: File that ``suffice train explainer`` wrote, a folder with one for this model, or what
+            :func:`train_explainer` returned; default: the one that comes with the package for this model.
         mode: ``"fine-tuned"`` for each image; ``"pretrained"``, one forward of the explainer; or ``"scratch"``: the
             model's own trunk with a head that was not trained, fine-tuned, which is an ablation.
         steps: Steps of fine-tuning.
@@ -123,9 +130,9 @@ def _find(net: Classifier, explainer: Given, mode: Mode, any_weights: bool) -> L
         if explainer.explainer.device != net.device:
             explainer.explainer.to(net.device)
         return explainer
-    path = ready_explainer(net, any_weights=any_weights) if explainer is None else Path(explainer)
+    path = _file(net, explainer, any_weights)
     if path is None:
-        raise OptionError(f"eea does not fit {net.name}: {_lacks_explainer(net, {})}.")
+        raise OptionError(f"eea does not fit {net.name}: {_lacks_explainer(net, {'explainer': explainer})}.")
     return _loaded(path, net, any_weights)
 
 

@@ -1,5 +1,6 @@
 """Explainers: what is trained, how it goes on after an interruption, and what their files say."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -63,6 +64,19 @@ def test_resuming_ends_with_the_same_weights(images, trained, tmp_path):
     resumed = train_explainer(red_cell(), images, RECIPE, resume=True, **how)
     assert torch.equal(state(resumed), state(trained))
     assert [row.step for row in resumed.history] == [row.step for row in trained.history]
+
+
+def test_altered_images_are_the_same_for_every_way_to_run(images, tmp_path):
+    from suffice.testing.snapshots import out_of_memory_above
+
+    recipe = replace(RECIPE, alters=True)
+    whole = train_explainer(red_cell(), images, recipe, trunk=small_trunk())
+    assert not torch.allclose(state(whole), state(train_explainer(red_cell(), images, RECIPE, trunk=small_trunk())))
+    net = red_cell()
+    with out_of_memory_above(net.module, 3), pytest.warns(SufficeWarning, match="Out of memory"):
+        limited = train_explainer(net, images, recipe, trunk=small_trunk())
+    assert torch.allclose(state(limited), state(whole), atol=1e-4)
+    assert ExplainerRecipe.from_json(recipe.to_json()).alters
 
 
 def test_another_run_is_not_resumed(images, tmp_path):

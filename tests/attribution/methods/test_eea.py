@@ -1,6 +1,7 @@
 """EEA beside a literal twin: one image, one explainer, one step after the other; and the shipped explainers."""
 
 import copy
+import shutil
 
 import pytest
 import torch
@@ -80,6 +81,21 @@ def test_without_an_explainer_the_command_is_named():
         suffice.attribute(trained("vgg"), "scenes:test[:1]", "eea")
     assert "explainer=PATH" in str(error.value)
     assert "eea" not in suffice.list_methods(net=trained("vgg"))
+
+
+def test_a_folder_has_an_explainer_for_each_model(tmp_path):
+    net, other = trained("deit"), trained("resnet")
+    for one in (net, other):
+        shutil.copy(ready_explainer(one), tmp_path)
+    (tmp_path / "notes.safetensors").write_bytes(b"something else")
+    how = {"mode": "pretrained", "explainer": tmp_path}
+    for one in (net, other):
+        found = suffice.attribute(one, scenes()[0][:1], "eea", **how).maps
+        assert torch.equal(found, suffice.attribute(one, scenes()[0][:1], "eea", mode="pretrained").maps)
+    with pytest.raises(OptionError, match="has no explainer of it; `suffice train explainer --model zoo/vgg"):
+        suffice.attribute(trained("vgg"), scenes()[0][:1], "eea", **how)
+    with pytest.raises(OptionError, match="there is no explainer"):
+        suffice.attribute(net, scenes()[0][:1], "eea", explainer=tmp_path / "missing")
 
 
 def test_shipped_explainers_are_small_and_saw_no_test_scene():
