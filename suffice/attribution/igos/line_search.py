@@ -120,7 +120,8 @@ class LineSearch:
         runner, part = self.objective.runner, -(-questions // PARTS)
         if runner.compiled:  # it takes full batches only, so what fills them costs nothing
             return max(part, -(-images * part // runner.batch_size) * runner.batch_size // images)
-        return max(part, min(runner.batch_size // images, TRIALS_AT_ONCE * questions))
+        fitting = runner.batch_size // images
+        return max(part, min(fitting, questions * min(max(1, fitting // questions), TRIALS_AT_ONCE)))
 
     def _rest(self, bounds: Tensor) -> Tensor:
         """From bounds [K, Q] of all answers to what those missing add in all when 0, 1, … Q are known, [K, Q + 1]."""
