@@ -21,6 +21,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from suffice.errors import OptionError
 from suffice.options import Count, check_options
+from suffice.perturb.class_token import without_unread_tokens
 from suffice.perturb.compilation import Compiled
 from suffice.perturb.folding import fold, foldable
 from suffice.progress import asked
@@ -80,10 +81,10 @@ class Runner:
 
     Different work needs different variants of a model; :meth:`variant` gives each, made once:
 
-    * ``"scores"``: forwards alone. Whatever is fastest: all that was asked for, and batch normalization folded into
-      convolutions.
+    * ``"scores"``: forwards alone. Whatever is fastest: all that was asked for, batch normalization folded into
+      convolutions, and nothing computed that no answer depends on.
     * ``"inside"``: forwards of which something inside is read or replaced. Neither compiled nor folded.
-    * ``"gradients"``: gradients with respect to inputs. Folded where the model is copied anyway.
+    * ``"gradients"``: gradients with respect to inputs, likewise. Folded where the model is copied anyway.
     * ``"gradients inside"``: gradients at layers or attention. Neither compiled nor folded, and never a copy in fp32.
     * ``"relevance"``: relevance by rules, which divide by sums near 0: the module as it is, in fp32.
 
@@ -96,7 +97,7 @@ class Runner:
             ``"fp32"`` does what PyTorch is set to; by default that rounds so in convolutions on GPUs. ``"ieee"`` never
             rounds.
         compile: Compile the model with ``torch.compile``, for just one shape: incomplete batches are padded.
-        fold: Fold batch normalization into convolutions.
+        fold: Fold batch normalization into convolutions, and leave out what no answer depends on.
         channels_last: Memory layout; ``"auto"`` chooses it for models with convolutions beyond the first layer, which
             run faster with it on GPUs and CPUs. A model whose first forward shows that it cannot work with it gets the
             usual layout, whatever is asked for.
@@ -258,7 +259,7 @@ class Runner:
         keeps_weights = gradients and not self.compiled and self.dtype == self.net.dtype
         if self.work == "relevance":  # it goes back through the layout that models have
             wanted, keeps_weights = False, True
-        elif self.work == "gradients" and keeps_weights and self.device.type == "cuda":
+        elif gradients and self.device.type == "cuda" and (keeps_weights or _has_depthwise(self.net)):
             wanted = False  # the backward pass through convolutions is slower with it there
         elif channels_last == "auto" and self.precision == "ieee" and self.device.type == "cuda":
             wanted = False  # so are convolutions that may not round: ResNet-50 did 3,612 images/s, 4,307 without it
@@ -269,6 +270,9 @@ class Runner:
     @cached_property
     def module(self) -> nn.Module:
         """The module that runs, in its precision and layout; a copy, made when first needed, where that changes it."""
+        return without_unread_tokens(self._made()) if self._folds else self._made()
+
+    def _made(self) -> nn.Module:
         net, pairs = self.net, []
         if self._keeps_weights:
             return net.module
@@ -278,7 +282,9 @@ class Runner:
         if not (pairs or self.channels_last or self.dtype != net.dtype):
             return net.module
         with preserved(net.module):
-            # A network that caches what it computed, as LeViT does, lets go of it here and can be copied.
+            # A network that caches what it computed, as LeViT does, lets go of it here (in older versions of timm only
+            # on its way to training), can be copied, and does not mix what it cached with another precision.
+            net.module.train()
             net.module.eval()
             copied = copy.deepcopy(net.module)
         with torch.no_grad():
@@ -342,6 +348,11 @@ def _in_precision(module: nn.Module, dtype: torch.dtype) -> nn.Module:
         if finite[name] and not value.isfinite().all():
             raise OptionError(f"{name} of the model has numbers too large for {dtype}; use precision='bf16' or 'fp32'.")
     return module
+
+
+def _has_depthwise(net: Classifier) -> bool:
+    """Whether a model has convolutions with a filter for each channel."""
+    return any(isinstance(part, nn.Conv2d) and part.groups == part.in_channels > 1 for part in net.module.modules())
 
 
 def _wants_channels_last(net: Classifier) -> bool:
