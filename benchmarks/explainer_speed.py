@@ -7,7 +7,7 @@ Random weights, which cost what trained ones cost. Two loops over single images,
 * ``published``: what the published code does in each step, without its reloading of files: the explained model on the
   whole image (whose answer never changes), an explainer whose weights are all trained, the explained model on the
   masked image, and the metric POS, ten forwards one after the other.
-* ``same work``: what eea does, the head alone, for one image.
+* ``same work``: what eea does, the head alone, for one image. Both look at the masks before, between and after steps.
 
 Efficiency of fine-tuning is the speed of the explained model's forwards with backward inside it, against that of the
 same model by itself, at the same batch and precision. Writes DIR/explainer-speed.json and .md.
@@ -64,7 +64,7 @@ class OneAtATime:
             with torch.no_grad():
                 self.net(image)
             masks = explainer(image)
-            self._step(optimizer, image, target, masks)
+            self._take_step(optimizer, self._loss(image, target, masks))
             score = self._pos(image, target, masks.detach())
             if score < best:
                 best, kept = score, masks.detach()
@@ -78,23 +78,26 @@ class OneAtATime:
             target = int(self.net(image).argmax())
         optimizer = torch.optim.Adam(head.parameters(), lr=LR)
         best, kept = float("inf"), image
-        for _ in range(self.steps):
+        for step in range(self.steps + 1):
             masks = head(features)[..., 0].sigmoid().unflatten(1, self.start.grid)
-            loss = self._step(optimizer, image, target, masks)
-            if loss < best:
-                best, kept = loss, masks.detach()
+            loss = self._loss(image, target, masks)
+            if float(loss.detach()) < best:
+                best, kept = float(loss.detach()), masks.detach()
+            if step < self.steps:
+                self._take_step(optimizer, loss)
         return kept
 
-    def _step(self, optimizer: torch.optim.Optimizer, image: Tensor, target: int, masks: Tensor) -> float:
+    def _loss(self, image: Tensor, target: int, masks: Tensor) -> Tensor:
         shown = image * enlarge(masks, self.net.size, "bilinear")[:, None]
         logits = self.net.logits(self.net.normalize(shown)).float()
         wanted = torch.tensor([target], device=logits.device)
         size = -torch.log1p(-masks.clamp(max=1 - 1e-6)).mean()
-        loss = torch.nn.functional.cross_entropy(logits, wanted) + WEIGHT * size
+        return torch.nn.functional.cross_entropy(logits, wanted) + WEIGHT * size
+
+    def _take_step(self, optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        return float(loss.detach())
 
     @torch.no_grad()
     def _pos(self, image: Tensor, target: int, masks: Tensor) -> float:
@@ -124,7 +127,7 @@ def bare_steps(runner: Runner, count: int, steps: int) -> Callable[[], None]:
 def ours(net: suffice.Classifier, loaded: LoadedExplainer, pixels: Tensor, options: Any, precision: str) -> dict:
     """Images a second of both modes in a precision, and the efficiency of fine-tuning."""
     at_once = min(options.images, len(pixels))
-    runner = Runner(net, batch_size=2 * at_once, precision=precision)  # eea takes two inputs for an image
+    runner = Runner(net, batch_size=at_once, precision=precision, compile=options.compile)
     targets = net(pixels[:1]).argmax(dim=1).expand(len(pixels))
 
     def maps(some: Tensor, **how: Any) -> Callable[[], object]:
@@ -157,6 +160,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=25)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--precisions", nargs="+", default=["fp32", "tf32", "bf16", "fp16"])
+    parser.add_argument("--compile", action="store_true", help="compile the explained model, for many at once")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--out", type=Path, default=Path("speed"))
     options = parser.parse_args()
@@ -176,6 +180,7 @@ def main() -> None:
         "torch": torch.__version__,
         "steps": options.steps,
         "images_at_once": options.images,
+        "compiled": options.compile,
         "one_at_a_time_images_per_second": {},
         "many_at_once": [],
     }

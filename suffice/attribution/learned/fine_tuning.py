@@ -83,19 +83,22 @@ def fine_tune(
     heads = HeadOfEach(explainer.head, len(batch))
     optimizer = torch.optim.Adam(heads.parameters, lr=lr)
     probe = batch.probe("black", remember=0) if choose == "pos" else None
-    best: Tensor | None = None
+    best = features.new_full((len(batch),), float("inf"))
     kept = features.new_zeros(len(batch), *explainer.grid)
     for step in range(steps + 1):
         with torch.enable_grad():
             masks = heads(features)[..., 0].sigmoid().unflatten(1, explainer.grid)
-            losses = objective(batch.runner, batch.pixels, batch.targets, masks).total
+            if step < steps or choose == "loss":  # after the last step, what is not compared is not asked
+                losses = objective(batch.runner, batch.pixels, batch.targets, masks).total
             if step < steps:
                 require_gradient(losses, batch.net)
                 slopes = torch.autograd.grad(losses.sum(), heads.parameters)
-        found = losses.detach() if probe is None else pos_scores(probe, masks.detach())
-        better = torch.ones_like(found, dtype=torch.bool) if best is None or choose == "last" else found < best
-        best = found if best is None else torch.where(better, found, best)
-        kept = torch.where(better[:, None, None], masks.detach(), kept)
+        if choose == "last":
+            kept = masks.detach()
+        else:
+            found = losses.detach() if probe is None else pos_scores(probe, masks.detach())
+            better = found < best
+            best, kept = torch.where(better, found, best), torch.where(better[:, None, None], masks.detach(), kept)
         if step < steps:
             for parameter, slope in zip(heads.parameters, slopes, strict=True):
                 parameter.grad = slope

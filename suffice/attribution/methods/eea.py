@@ -59,8 +59,10 @@ def _questions(net: Classifier, options: Mapping[str, Any]) -> float:
     """The explained model's own forwards; the explainer's are not counted."""
     if options["mode"] == "pretrained":
         return 0
-    masks = options["steps"] + 1
-    return 11 * masks + 1 if options["choose"] == "pos" else masks  # ten images for the curve of each, and the whole
+    steps = int(options["steps"])
+    if options["choose"] == "pos":
+        return steps + 10 * (steps + 1) + 1  # ten images for the curve of each mask, and the whole one
+    return steps if options["choose"] == "last" else steps + 1
 
 
 @method(
@@ -69,7 +71,6 @@ def _questions(net: Classifier, options: Mapping[str, Any]) -> float:
     reference="Barkan et al., Explainer-Explained Architecture for Vision Models (Learning To eXplain, ICDM 2023)",
     needs=("gradients",),
     lacks=_lacks_explainer,
-    cost=2,
     questions=_questions,
 )
 def eea(

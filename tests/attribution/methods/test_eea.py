@@ -9,6 +9,7 @@ from torch.nn import functional as F
 
 import suffice
 from benchmarks import explainer_speed
+from suffice.attribution import find_method
 from suffice.attribution.learned import load_explainer, read_explainer_facts, ready_explainer
 from suffice.attribution.learned.images import short_id
 from suffice.attribution.learned.ready import READY
@@ -76,6 +77,18 @@ def test_chosen_by_pos_none_of_the_others_is_better(case):
         assert (found <= suffice.measure(net, pixels, masks, **how).values + 1e-3).all()
 
 
+@pytest.mark.parametrize("choose", ["loss", "last", "pos"])
+def test_nothing_is_asked_that_no_mask_depends_on(choose):
+    net, pixels = trained("deit"), scenes()[0][:2]
+    options = {"steps": 3, "choose": choose, "mode": "fine-tuned"}
+    runner = suffice.Runner(net)
+    suffice.attribute(net, pixels, "eea", scenes()[1][:2], runner=runner, **options)
+    counted = runner.counters
+    assert counted.backwards == 2 * 3
+    assert counted.forwards == 2 * find_method("eea").questions_of(net, options)
+    assert counted.forwards == 2 * {"loss": 4, "last": 3, "pos": 3 + 10 * 4 + 1}[choose]
+
+
 def test_without_an_explainer_the_command_is_named():
     with pytest.raises(OptionError, match="suffice train explainer --model zoo/vgg") as error:
         suffice.attribute(trained("vgg"), "scenes:test[:1]", "eea")
@@ -124,11 +137,10 @@ def test_in_half_precision_the_explainer_runs_in_it_too():
 
 
 def test_the_benchmark_compares_the_same_work(case):
-    """Its loop over single images looks at a mask before each step, eea also at the one after the last."""
     net, pixels, _, _ = case
     loaded = load_explainer(ready_explainer(net), net)
     ours = suffice.attribute(net, pixels, "eea", steps=2, lr=explainer_speed.LR, mask_weight=50).maps
-    loop = explainer_speed.OneAtATime(net, loaded.explainer, 3)
+    loop = explainer_speed.OneAtATime(net, loaded.explainer, 2)
     assert explainer_speed.WEIGHT == 50
     for image, mask in zip(pixels, ours, strict=True):
         assert torch.allclose(loop.same_work(image[None])[0], mask, atol=2e-3)
