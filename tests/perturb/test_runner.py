@@ -409,3 +409,33 @@ def test_a_method_takes_the_variant_it_needs_of_any_runner(monkeypatch):
     attribute(net, images, "grad-cam", runner=runner)
     with pytest.raises(OptionError, match="grad-cam looks inside the model"):
         attribute(net, images, "grad-cam", compile=True)
+
+
+class Caching(torch.nn.Module):
+    """A network that keeps what it computed until it is trained again, as LeViT does in older versions of timm."""
+
+    def __init__(self):
+        super().__init__()
+        self.body, self.bias, self.kept = torch.nn.Linear(3, 4), torch.nn.Parameter(torch.ones(4)), None
+
+    def train(self, mode=True):
+        if mode:
+            self.kept = None
+        return super().train(mode)
+
+    def forward(self, x):
+        if self.kept is None:
+            self.kept = self.bias * 2
+        return self.body(x.mean(dim=(2, 3))) @ torch.diag(self.kept)
+
+
+@pytest.mark.parametrize("work", ["scores", "gradients"])
+def test_what_a_model_has_cached_is_not_mixed_with_another_precision(work):
+    net = Classifier(Caching().eval(), size=8, mean=(0,) * 3, std=(1,) * 3)
+    inputs = torch.rand(2, 3, 8, 8)
+    with torch.no_grad():
+        expected = net.module(inputs)
+    assert net.module.kept is not None
+    half = Runner(net, precision="bf16").variant(work).logits(inputs)
+    torch.testing.assert_close(half, expected, atol=0.05, rtol=0.05)
+    assert not net.module.training
