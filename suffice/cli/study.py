@@ -27,6 +27,7 @@ LOOK_EVERY = 2.0  # seconds between two looks at a study that runs
 Run = Annotated[str, typer.Argument(metavar="RUN", help="The folder of a study.")]
 STATUS_COLUMNS = ("measurement", "model", "shards", "running", "failed", "images", "images/s", "left")
 DRY_RUN_COLUMNS = ("measurement", "model", "shards", "images", "done", "forwards", "s / image", "time", "disk")
+TOTALS = ("images", "devices", "seconds", "uncertainty", "forwards", "bytes")
 
 
 @app.command(
@@ -34,6 +35,7 @@ DRY_RUN_COLUMNS = ("measurement", "model", "shards", "images", "done", "forwards
         "suffice study run study.toml --out runs/first",
         "suffice study run runs/first  # goes on",
         "suffice study run study.toml --dry-run --devices 8",
+        "suffice study run study.toml --dry-run --images 5000 --images 50000 --devices 1 --devices 8",
         "suffice study run study.toml --only evidence --precision fp16 --compile --batch 1024",
         "suffice study run study.toml --engine ray  # all GPUs of this machine",
     )
@@ -56,10 +58,22 @@ def run(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be done, how long it takes and how much space.")
     ] = False,
-    devices: Annotated[int, typer.Option(min=1, help="With --dry-run: for so many devices like this one.")] = 1,
+    devices: Annotated[
+        list[int] | None,
+        typer.Option(min=1, help="With --dry-run: for so many like this one; may be given several times."),
+    ] = None,
+    images: Annotated[
+        list[int] | None, typer.Option(min=1, help="With --dry-run: for so many images; may be given several times.")
+    ] = None,
     calibrate: Annotated[
         int | None, typer.Option(min=1, help="With --dry-run: images measured at once, four times.")
     ] = None,
+    forwards: Annotated[
+        float | None, typer.Option(min=1, help="With --dry-run: that a search takes an image; default: counted.")
+    ] = None,
+    random_weights: Annotated[
+        bool, typer.Option("--random-weights", help="With --dry-run: fetch no weights; needs --forwards for searches.")
+    ] = False,
     as_json: opt.AsJson = False,
 ) -> None:
     """Run a study, or go on with one: what is finished stays, and is not done again.
@@ -75,11 +89,14 @@ def run(
     folder = out or (f"runs/{asked.folder_name}" if asked.store is None else study)
     if dry_run:
         with output.asking("Calibrating"):
-            expected = asked.dry_run(folder, only=only or (), device=device, images=calibrate)
-        _print_estimate(expected, devices, as_json)
+            begun = None if images else folder  # other images are those of a study that begins
+            guess: dict[str, Any] = {"images": calibrate, "forwards": forwards, "random_weights": random_weights}
+            expected = asked.dry_run(begun, only=only or (), device=device, **guess)
+        found = [expected.of_images(count) for count in images] if images else [expected]
+        _print_estimates(found, devices or [1], as_json)
         return
-    if devices > 1 or calibrate:
-        raise OptionError("--devices and --calibrate are for --dry-run.")
+    if devices or images or calibrate or forwards or random_weights:
+        raise OptionError("--devices, --images, --calibrate, --forwards and --random-weights are for --dry-run.")
     if "://" not in folder:
         opt.writable(Path(folder))
     try:
@@ -211,9 +228,12 @@ def _cells(line: Line, found: Status) -> tuple[object, ...]:
     )
 
 
-def _print_estimate(found: Estimate, devices: int, as_json: bool) -> None:
+def _print_estimates(several: list[Estimate], devices: list[int], as_json: bool) -> None:
+    """One estimate for each number of images; the table is that of the first."""
+    found = several[0]
     if as_json:
-        output.print_json(found.to_dict(devices))
+        totals = [one.to_dict(count) for one in several for count in devices]
+        output.print_json({**totals[0], "totals": [{name: one[name] for name in TOTALS} for one in totals]})
     else:
         rows = [
             (
@@ -234,27 +254,35 @@ def _print_estimate(found: Estimate, devices: int, as_json: bool) -> None:
         ]
         title = f"{found.study}: what would be done"
         output.print_table(title, DRY_RUN_COLUMNS, rows, right=range(2, len(DRY_RUN_COLUMNS)))
-        output.note(*_words(found, devices))
+        output.note(*_words(several, devices))
     for problem in found.problems:
         output.note(f"Does not work: {problem}")
     if found.problems:
         raise typer.Exit(1)
 
 
-def _words(found: Estimate, devices: int) -> list[str]:
-    """The whole of an estimate, and what it rests on."""
+def _words(several: list[Estimate], devices: list[int]) -> list[str]:
+    """The whole of estimates, and what they rest on."""
+    found = several[0]
     if not found.device:
         return ["All is done; nothing would be."]
-    error = found.uncertainty(devices)
-    about = "" if error is None else f" ± {clock_time(error)}"
-    where = f"one {found.device}" if devices == 1 else f"{devices} devices such as {found.device}"
     return [
-        f"{clock_time(found.time(devices))}{about} on {where}, {clock_time(found.setup)} of it to load models and to "
-        f"warm up; {found.forwards:,.0f} forwards; {decimal(found.bytes)} on the disk.",
+        *(_total(one, count, of_several=len(several) > 1) for one in several for count in devices),
         f"From up to 4 groups of {found.group} images of each line, from all over the images, each group measured at "
         "once. ± has the true mean in 95 % of such samples; it knows nothing of a busier machine, and where larger "
         "batches are quicker, the truth is below.",
     ]
+
+
+def _total(found: Estimate, devices: int, *, of_several: bool) -> str:
+    error = found.uncertainty(devices)
+    about = "" if error is None else f" ± {clock_time(error)}"
+    where = f"one {found.device}" if devices == 1 else f"{devices} devices such as {found.device}"
+    images = f"{found.images:,} images: " if of_several else ""
+    return (
+        f"{images}{clock_time(found.time(devices))}{about} on {where}, {clock_time(found.setup)} of it to load models "
+        f"and to warm up; {found.forwards:,.0f} forwards; {decimal(found.bytes)} on the disk."
+    )
 
 
 def _more_or_less(seconds: float, uncertainty: float | None) -> str:

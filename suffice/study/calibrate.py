@@ -10,6 +10,7 @@ from statistics import mean
 from typing import TYPE_CHECKING
 
 from suffice.study import map_files
+from suffice.study.measurement import Measurement
 from suffice.study.plan import Plan, Shard
 from suffice.study.reading import joined_maps, read_shard
 from suffice.study.shard import FAILED, Loaded, do_shard
@@ -48,9 +49,21 @@ class Calibration:
 
 @dataclass(frozen=True)
 class Sample(Plan):
-    """A plan for some images of another: groups from all over them, each a shard."""
+    """A plan for some images of another: groups from all over them, each a shard.
+
+    Attributes:
+        chosen: The images.
+        any_weights: The weights mean nothing: measurements are made such that just their speed is measured.
+    """
 
     chosen: Images = field(default_factory=lambda: Images([]))
+    any_weights: bool = False
+
+    @property
+    def measurements(self) -> dict[str, Measurement]:
+        """The measurements by name, those that others read first."""
+        asked = self.asked.measurements
+        return {name: one.for_any_weights() for name, one in asked.items()} if self.any_weights else asked
 
     @property
     def images(self) -> Images:

@@ -6,10 +6,11 @@ import math
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from statistics import mean, stdev
 from typing import Any
 
+from suffice.errors import StudyError
 from suffice.study.calibrate import Calibration, Sample, calibrated, sample_of
 from suffice.study.plan import Plan, PlannedModel, Shard
 from suffice.study.shard import Loaded
@@ -31,7 +32,7 @@ class Expected:
         done: Images that are done already.
         largest: Images in the largest of the shards to be done.
         forwards: Inputs that an image puts through the model.
-        counted: Whether these were counted in a sample; else the measurement says so itself.
+        counted: Whether these were counted in a sample; else the measurement says so itself, or they were given.
         seconds: That an image takes.
         uncertainty: So many seconds an image more or less, in 95 % of samples; None with a single sample.
         bytes: On the disk.
@@ -67,6 +68,7 @@ class Estimate:
         setup: Seconds to load the models and to warm up, which each device does.
         device: Where it was measured.
         group: Images that were measured at once.
+        block: Images in a shard.
     """
 
     study: str
@@ -74,11 +76,17 @@ class Estimate:
     setup: float
     device: str
     group: int
+    block: int = 1
 
     @property
     def problems(self) -> list[str]:
         """What does not work."""
         return [f"{one.measurement} of {one.model}: {one.problem}" for one in self.lines if one.problem]
+
+    @property
+    def images(self) -> int:
+        """In the longest of the lines."""
+        return max((one.images for one in self.lines), default=0)
 
     @property
     def bytes(self) -> int:
@@ -104,14 +112,40 @@ class Estimate:
         known = [part for part in parts if part is not None]
         return math.hypot(*known) / devices if len(known) == len(parts) else None
 
+    def of_images(self, count: int) -> Estimate:
+        """What the same study would take of so many images like these.
+
+        Example:
+            >>> line = Expected("said", "zoo/deit", 1, 10, 0, largest=10, seconds=0.5, bytes=200)
+            >>> found = Estimate("s", (line,), 3.0, "cpu", 2, block=100).of_images(1000)
+            >>> found.time(), found.bytes, found.lines[0].shards
+            (503.0, 20000, 10)
+        """
+        if any(one.done for one in self.lines):
+            raise StudyError("Some of the study is done already; what another number of images takes is said before.")
+        shards, largest = -(-count // self.block), min(count, self.block)
+        lines = (
+            replace(one, images=count, shards=shards, largest=largest, bytes=round(one.bytes * count / one.images))
+            for one in self.lines
+        )
+        return replace(self, lines=tuple(lines))
+
     def to_dict(self, devices: int = 1) -> dict[str, Any]:
         """The same as plain values, for JSON."""
         time = {"devices": devices, "seconds": self.time(devices), "uncertainty": self.uncertainty(devices)}
-        return {**asdict(self), **time, "forwards": self.forwards, "bytes": self.bytes, "problems": self.problems}
+        sums = {"images": self.images, "forwards": self.forwards, "bytes": self.bytes}
+        return {**asdict(self), **time, **sums, "problems": self.problems}
 
 
 def estimate(
-    plan: Plan, done: Sequence[str], *, only: Sequence[str] = (), device: str | None = None, images: int | None = None
+    plan: Plan,
+    done: Sequence[str],
+    *,
+    only: Sequence[str] = (),
+    device: str | None = None,
+    images: int | None = None,
+    forwards: float | None = None,
+    any_weights: bool = False,
 ) -> Estimate:
     """Say what would be done, after measuring a few images with each model, as the study itself would.
 
@@ -121,6 +155,8 @@ def estimate(
         only: Just these measurements.
         device: Instead of the first GPU if there is one.
         images: To be measured at once, four times; default: 16 with a GPU, else 2. More fill larger batches.
+        forwards: That an image takes in measurements which do not say so themselves; default: counted.
+        any_weights: The weights mean nothing, so that how fast a model is can be measured, and not how much is asked.
     """
     there = set(done)
     shards: dict[tuple[str, str], list[Shard]] = {}
@@ -139,12 +175,25 @@ def estimate(
             setup += time.perf_counter() - started
             where = str(loaded.net.device)
             sample = sample_of(plan, images or IMAGES.get(loaded.net.device.type, IMAGES["cpu"]))
+            if any_weights:
+                _check_forwards(sample, loaded, waiting, forwards)
+                sample = replace(sample, any_weights=True)
             found, group = _calibrations(sample, loaded, waiting), sample.block
             setup += sum(one.warm_up for name, one in found.items() if name in waiting)
         for name, some in own.items():
-            lines.append(_expected(plan, name, model, some, there, loaded, found.get(name)))
+            lines.append(_expected(plan, name, model, some, there, loaded, found.get(name), forwards))
         del loaded  # two models at once may be too much for the memory
-    return Estimate(plan.asked.name, tuple(lines), setup, where, group)
+    return Estimate(plan.asked.name, tuple(lines), setup, where, group, plan.block)
+
+
+def _check_forwards(sample: Sample, loaded: Loaded, names: Sequence[str], forwards: float | None) -> None:
+    """Weights that mean nothing do not say how much a search asks."""
+    unknown = [name for name in names if sample.measurements[name].questions(loaded.net) is None]
+    if unknown and forwards is None:
+        raise StudyError(
+            f"How many forwards an image takes in {unknown[0]} depends on the weights; with random ones, say how many "
+            "real ones took: forwards=, or --forwards."
+        )
 
 
 def _calibrations(sample: Sample, loaded: Loaded, names: Sequence[str]) -> dict[str, Calibration]:
@@ -163,6 +212,7 @@ def _expected(
     there: set[str],
     loaded: Loaded | None,
     found: Calibration | None,
+    forwards: float | None,
 ) -> Expected:
     sizes = [len(plan.rows(shard)) for shard in shards if shard.table not in there]
     images = sum(sizes)
@@ -172,9 +222,11 @@ def _expected(
     if found.problem:
         return Expected(name, model.label, len(sizes), images, done, problem=found.problem)
     makers = len(plan.makers(shards[0]))  # the sample has the model's own maps only
-    each = [makers * seconds / found.images for seconds in found.seconds]
-    error = STUDENT[len(each)] * stdev(each) / math.sqrt(len(each)) if len(each) > 1 else None
     known = plan.measurements[name].questions(loaded.net)
+    # Where it is known how much is asked, just the speed is taken from the sample.
+    as_many = forwards / found.forwards if known is None and forwards is not None and found.forwards else 1.0
+    each = [as_many * makers * seconds / found.images for seconds in found.seconds]
+    error = STUDENT[len(each)] * stdev(each) / math.sqrt(len(each)) if len(each) > 1 else None
     return Expected(
         name,
         model.label,
@@ -182,8 +234,8 @@ def _expected(
         images,
         done,
         largest=max(sizes),
-        forwards=makers * (found.forwards if known is None else known),
-        counted=known is None,
+        forwards=makers * (as_many * found.forwards if known is None else known),
+        counted=known is None and forwards is None,
         seconds=mean(each),
         uncertainty=error,
         bytes=round(len(sizes) * found.shard_bytes + makers * images * found.image_bytes),

@@ -122,6 +122,10 @@ class Measurement:
         """Inputs that an image puts through the model; None where that is not known beforehand."""
         return None
 
+    def for_any_weights(self: Self) -> Self:
+        """The same such that it asks enough, also of a model with random weights, to see how fast that is."""
+        return self
+
     def measure(self, work: Work) -> Found:
         """Measure."""
         raise NotImplementedError

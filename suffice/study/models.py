@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +63,12 @@ def chosen_models(asked: Asked) -> list[PlannedModel]:
         if labels.count(label) > 1:
             raise StudyError(f"models: two are called {label!r}; give each a label of its own.")
     return found
+
+
+def without_weights(asked: Asked) -> Asked:
+    """The same study with random weights instead of those that would be fetched; checkpoints stay."""
+    models = (m if m.checkpoint or m.seeds else replace(m, pretrained=False) for m in asked.models)
+    return replace(asked, models=tuple(models))
 
 
 def _resolved(choice: ModelChoice, base: Path) -> Iterator[PlannedModel]:

@@ -193,11 +193,10 @@ def make_plan(asked: Asked, device: str | None = None) -> Plan:
     images = chosen_images(asked)
     planned: list[PlannedModel] = []
     loaded: dict[tuple[str, str | None], Classifier] = {}
-    for model in reversed(chosen_models(asked)):  # so that the one which is loaded at the end is the first to be used
-        loaded.clear()  # two models at once may be too much for the memory
-        net = loaded[model.label, device] = _load(model, asked, device)
-        planned.insert(0, _checked(model, asked, net))
-        del net
+    for model in chosen_models(asked):
+        loaded.clear()  # two models at once may be too much for the memory; the last one, often the only one, stays
+        loaded[model.label, device] = _load(model, asked, device)
+        planned.append(_checked(model, asked, loaded[model.label, device]))
     kind = "cuda" if torch.cuda.is_available() and device != "cpu" else "cpu"
     block = BLOCKS[kind] if asked.run.block == "auto" else asked.run.block
     versions = {"suffice": __version__, "torch": torch.__version__}

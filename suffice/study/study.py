@@ -18,6 +18,7 @@ from suffice.progress import reporting
 from suffice.study.asked import Asked, read_dict, read_file
 from suffice.study.choices import HowToRun
 from suffice.study.local import forget_failed, forget_outgrown, run_here
+from suffice.study.models import without_weights
 from suffice.study.plan import IMAGES, PLAN, Plan, changes, make_plan
 from suffice.study.store import Store
 
@@ -142,6 +143,8 @@ class Study:
         only: str | Sequence[str] = (),
         device: str | None = None,
         images: int | None = None,
+        forwards: float | None = None,
+        random_weights: bool = False,
     ) -> Estimate:
         """Say what :meth:`run` would do, how long it would take, and how much space; nothing is written.
 
@@ -150,13 +153,18 @@ class Study:
             only: Just these measurements, and those whose maps they read.
             device: Instead of the first GPU if there is one.
             images: To be measured at once, four times; default: 16 with a GPU, else 2. More fill larger batches.
+            forwards: That an image takes in searches for evidence, which do not say so beforehand; default: counted.
+            random_weights: Fetch no weights: they do not change how fast a model is. How much a search asks depends on
+                them, so that ``forwards`` has to be given; whatever it asks to confirm results in fp32 comes on top.
         """
         from suffice.study.estimate import estimate
 
-        store = self.store if out is None else Store(out)
-        plan = make_plan(self.asked, device) if store is None else self._planned(store, device, write=False)
+        store = None if random_weights else self.store if out is None else Store(out)
+        asked = without_weights(self.asked) if random_weights else self.asked
+        plan = make_plan(asked, device) if store is None else self._planned(store, device, write=False)
         done = [] if store is None else store.files("tables")
-        return estimate(plan, done, only=self._wanted(only), device=device, images=images)
+        how: dict[str, Any] = {"images": images, "forwards": forwards, "any_weights": random_weights}
+        return estimate(plan, done, only=self._wanted(only), device=device, **how)
 
     def changed(self, **how: Any) -> Study:
         """The same study, run in another way: ``precision``, ``compile``, ``batch`` and so on, as in ``run``.

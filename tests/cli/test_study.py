@@ -94,6 +94,18 @@ def test_a_dry_run_says_what_would_be_done_and_writes_nothing(folder):
     assert "are for --dry-run" in said
 
 
+def test_a_dry_run_for_other_numbers_of_images_and_devices(folder):
+    asked = ("study", "run", "study.toml", "--dry-run", "--only", "said", "--calibrate", "1", *CPU)
+    several = ("--images", "100", "--images", "1000", "--devices", "1", "--devices", "4")
+    found = json.loads(run(*asked, *several, "--json", cwd=folder).stdout)
+    assert [(one["images"], one["devices"]) for one in found["totals"]] == [(100, 1), (100, 4), (1000, 1), (1000, 4)]
+    assert found["images"] == 100
+    assert found["totals"][3]["forwards"] == 10 * found["totals"][0]["forwards"]
+    said = run(*asked, *several, cwd=folder)
+    assert {row["images"] for row in rows(said)} == {"100"}
+    assert "1,000 images: " in said.stderr
+
+
 def test_what_failed_is_exit_code_1_and_how_to_do_it_again(folder, monkeypatch):
     def failing(self, work):
         raise RuntimeError("ill")

@@ -1,15 +1,18 @@
 """What a study would do, and how long it would take."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from suffice import load
 from suffice.errors import StudyError
-from suffice.study import calibrate
+from suffice.study import Study, Work, calibrate
 from suffice.study.estimate import Estimate, Expected
 from suffice.study.kinds.attribution import Maps
+from suffice.study.models import without_weights
 from suffice.study.plan import make_plan
+from suffice.study.shard import Loaded
 from tests.study.small import MEASURE, small_study, write_pictures
 
 ANY = "tests.study.small:any_of"
@@ -60,7 +63,7 @@ def test_what_is_done_is_left_out(tmp_path, pictures):
 
 @pytest.mark.parametrize("block", [4, 40])
 def test_the_space_is_about_what_it_takes(tmp_path, pictures, block):
-    study = small_study(pictures, run={"block": block})
+    study = small_study(pictures, models=[ANY], run={"block": block})
     found = study.dry_run(device="cpu", images=2)
     store = study.run(tmp_path / "run", device="cpu").store
     for measurement in MEASURE:
@@ -121,6 +124,56 @@ def test_devices_divide_shards_and_not_what_each_of_them_does():
     assert found.uncertainty() == pytest.approx(5.0)  # of 3 and 4 seconds
     assert found.uncertainty(5) == pytest.approx(1.0)
     assert Estimate("s", (expected(1.0), expected(2.0, None)), 0, "cpu", 2).uncertainty() is None
+
+
+def test_another_number_of_images(pictures):
+    found = small_study(pictures, measure={"said": MEASURE["said"]}).dry_run(device="cpu")
+    many = found.of_images(1001)
+    assert {(one.shards, one.images, one.largest) for one in many.lines} == {(251, 1001, 4)}
+    assert many.time() - many.setup == pytest.approx((found.time() - found.setup) * 1001 / 40)
+    assert many.bytes == pytest.approx(found.bytes * 1001 / 40, abs=2)
+    assert (found.images, many.images, many.of_images(3).lines[0].largest) == (40, 1001, 3)
+
+
+def test_another_number_of_images_is_of_a_study_that_begins(tmp_path, pictures):
+    study = small_study(pictures).run(tmp_path / "run", device="cpu", only="said")
+    with pytest.raises(StudyError, match="done already"):
+        study.dry_run(device="cpu", only="said").of_images(100)
+
+
+def test_forwards_that_are_given_take_the_time_of_those_that_were_counted(pictures, monkeypatch):
+    counted = calibrate.Calibration(2, seconds=[1.0, 3.0], forwards=50.0)
+    monkeypatch.setattr("suffice.study.estimate.calibrated", lambda *_: counted)
+    study = small_study(pictures, models=[ANY])
+    lines, given = (by_name(study.dry_run(device="cpu", forwards=n)) for n in (None, 200.0))
+    before, after = lines["evidence", ANY], given["evidence", ANY]
+    assert (before.forwards, before.counted, before.seconds) == (50, True, 1.0)
+    assert (after.forwards, after.counted, after.seconds) == (200, False, 4.0)
+    assert after.uncertainty == pytest.approx(4 * before.uncertainty)
+    assert given["said", ANY] == lines["said", ANY]  # which says itself that it is one
+
+
+@pytest.mark.parametrize("baseline", ["blur", "black"])
+def test_random_weights_are_searched_for_their_speed(baseline):
+    search = {"kind": "evidence", "preset": "cvpr2024", "baseline": baseline}
+    study = Study("random", "scenes:test[:2]", ["zoo/levit"], {"evidence": search})
+    with pytest.raises(StudyError, match="depends on the weights"):
+        study.dry_run(device="cpu", random_weights=True)
+    plan = make_plan(without_weights(study.asked), "cpu")
+    sample = replace(calibrate.sample_of(plan, 1), any_weights=True)
+    loaded = Loaded.of(plan, "zoo/levit", "cpu")
+    work = Work(loaded.net, loaded.runner, sample.images, 0, maps=None)
+    questions = sample.measurements["evidence"].measure(work).table["questions"].to_pylist()
+    assert all(200 < count <= 1000 for count in questions)
+    (line,) = study.dry_run(device="cpu", random_weights=True, forwards=6400).lines
+    assert (line.forwards, line.counted, line.problem) == (6400, False, "")
+
+
+def test_random_weights_are_instead_of_those_that_would_be_fetched(tmp_path, pictures):
+    models = [{"name": "timm/resnet10t"}, {"name": "zoo/vgg", "checkpoint": "mine.safetensors"}]
+    asked = small_study(pictures, models=models, base=tmp_path).asked
+    assert [one.pretrained for one in asked.models] == [True, True]
+    assert [one.pretrained for one in without_weights(asked).models] == [False, True]
 
 
 def test_plain_values_are_json(pictures):

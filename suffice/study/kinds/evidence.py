@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
 from suffice.errors import OptionError
 from suffice.evidence import Settings, find_evidence, preset
 from suffice.evidence.files.table import evidence_table
 from suffice.evidence.stream import check_search
+from suffice.perturb.baselines import make_baseline
 from suffice.study.kinds.classes import Classes, Target, no_such_class, targets_of_images
 from suffice.study.measurement import Found, Measurement, Work
 from suffice.vision import Classifier
+from suffice.vision.classifier import Targets
+from suffice.vision.stream import stream
+
+ASKED_OF_ANY_WEIGHTS = 1000  # questions an image
 
 
 @dataclass(frozen=True)
@@ -50,10 +55,45 @@ class EvidenceSearch(Measurement):
             return str(error).removesuffix(".")
         return no_such_class(net, self.target)
 
+    def for_any_weights(self) -> EvidenceSearch:
+        """The first levels of a search that does not end early, whatever the weights."""
+        return SearchOfAnyWeights(**{f.name: getattr(self, f.name) for f in fields(self)})
+
     def measure(self, work: Work) -> Found:
         """Search."""
-        settings = self.settings.changed(seed=work.seed)
-        targets = targets_of_images(work, self.target_class, self.target)
+        settings = self._settings().changed(seed=work.seed)
+        targets = self._targets(work)
         found = find_evidence(work.net, work.images, targets, settings=settings, runner=work.runner, on_error="skip")
         table = evidence_table(found, pictures=self.pictures, regions=self.regions)
         return Found(table.drop_columns(["model", "family"]), found.about, found.skipped)
+
+    def _settings(self) -> Settings:
+        return self.settings
+
+    def _targets(self, work: Work) -> Targets:
+        return targets_of_images(work, self.target_class, self.target)
+
+
+@dataclass(frozen=True)
+class SearchOfAnyWeights(EvidenceSearch):
+    """The first levels of a search, to see how fast a model with random weights is searched.
+
+    Such a model says nearly the same of an image and of its baseline, so that the search that is meant ended at once.
+    This one goes by what lies between the two, for the class of which that is the most. As it is next to nothing,
+    confirming would ask about all sets again.
+    """
+
+    def _settings(self) -> Settings:
+        levels = {"max_questions": ASKED_OF_ANY_WEIGHTS, "expanded_mses": 0, "deletion_orders": 0}
+        return self.settings.changed(**levels, above_baseline=True, min_confidence=0.0, confirm="none")
+
+    def _targets(self, work: Work) -> Targets:
+        targets = [0] * len(work.images)
+        for batch in stream(work.images, work.net.geometry, on_error="skip"):
+            ids = [work.images[i].id for i in batch.index.tolist()]
+            pixels = batch.pixels.to(work.net.device)
+            hidden = make_baseline(self.settings.baseline, pixels, mean=work.net.mean, ids=ids, seed=work.seed)
+            gains = work.runner.scores(pixels) / work.runner.scores(hidden)
+            for index, best in zip(batch.index.tolist(), gains.argmax(dim=1).tolist(), strict=True):
+                targets[index] = best
+        return targets
