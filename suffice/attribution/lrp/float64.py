@@ -2,7 +2,8 @@
 
 Relevance is divided by the products of queries and keys, and by the sums of residual connections. Both can be nearly
 0, where terms cancel that are a million times as large; what remains of them in float32 is mostly rounding. Rounding in
-the model itself counts as much as rounding in the rules, so that both have to be in float64.
+the model itself counts as much as rounding in the rules, so that both have to be in float64. Nothing cancels in the
+rules of linear layers, nor are gradients divided by anything: these can be in float32.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from suffice.errors import OptionError
 from suffice.perturb.batch import Batch
 from suffice.perturb.runner import Runner
 
-Dtype = Literal["float64", "float32"]
+Dtype = Literal["float64", "mixed", "tf32", "float32"]
 
 
 def in_dtype(batch: Batch, dtype: Dtype) -> Batch:

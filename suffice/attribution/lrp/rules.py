@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -26,10 +27,21 @@ EPSILON = 1e-9
 
 @dataclass(frozen=True)
 class Rules:
-    """Which of the rules in circulation to follow: the options of :func:`linear` and of :func:`add`."""
+    """Which of the rules in circulation to follow: the options of :func:`linear` and of :func:`add`.
+
+    Where ``single``, linear layers are in float32 whatever the rest is in. All that they divide by are sums of positive
+    contributions, in which nothing cancels, so little is lost.
+    """
 
     shared: bool = True
     rescaled: bool = True
+    single: bool = False
+
+    def linear(self, x: Tensor, weight: Tensor, relevance: Tensor) -> Tensor:
+        """Relevance of the inputs of a linear layer, in the type of that of its outputs; see :func:`linear`."""
+        if not self.single:
+            return linear(x, weight, relevance, self.shared)
+        return linear(x.float(), weight.float(), relevance.float(), self.shared).to(relevance.dtype)
 
 
 def per_unit(relevance: Tensor, total: Tensor) -> Tensor:
@@ -44,8 +56,8 @@ def per_unit(relevance: Tensor, total: Tensor) -> Tensor:
     """
     denominator = total + EPSILON
     # The total may be just the negative of the small number.
-    denominator = denominator.masked_fill(denominator == 0, EPSILON)
-    return (relevance / denominator).masked_fill(total == 0, 0)
+    denominator.masked_fill_(denominator == 0, EPSILON).masked_fill_(total == 0, torch.inf)
+    return relevance / denominator
 
 
 def linear(x: Tensor, weight: Tensor, relevance: Tensor, shared: bool = True) -> Tensor:
@@ -64,12 +76,13 @@ def linear(x: Tensor, weight: Tensor, relevance: Tensor, shared: bool = True) ->
         tensor([1., 1.])
     """
     positive, negative = (x.clamp(min=0), weight.clamp(min=0)), (x.clamp(max=0), weight.clamp(max=0))
-    totals = F.linear(*positive), F.linear(*negative)
-    if shared:
-        units = (per_unit(relevance, totals[0] + totals[1]),) * 2
+    if shared:  # both kinds by one product each way
+        weights = torch.cat([positive[1], negative[1]], dim=1)
+        units = per_unit(relevance, F.linear(torch.cat([positive[0], negative[0]], dim=-1), weights))
+        of_positive, of_negative = (units @ weights).chunk(2, dim=-1)
     else:
-        units = per_unit(relevance, totals[0]), per_unit(relevance, totals[1])
-    return positive[0] * (units[0] @ positive[1]) + negative[0] * (units[1] @ negative[1])
+        of_positive, of_negative = (per_unit(relevance, F.linear(*kind)) @ kind[1] for kind in (positive, negative))
+    return x * torch.where(x > 0, of_positive, of_negative)
 
 
 def product(left: Tensor, right: Tensor, relevance: Tensor) -> tuple[Tensor, Tensor]:

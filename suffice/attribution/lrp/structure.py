@@ -66,9 +66,30 @@ class Transformer:
         activations = {name: seen.activations[name].detach() for name in layers}
         return activations, dict(zip(numbers, at_attention, strict=True))
 
+    @torch.no_grad()
+    def embedded(self, batch: Batch) -> Tensor:
+        """Input of the first block, [B, N, C]; the model runs no further."""
+
+        def stop(block: nn.Module, tokens: tuple[Tensor, ...]) -> None:
+            raise _ReachedError(tokens[0])
+
+        hook = self.blocks[0].register_forward_pre_hook(stop)
+        try:
+            batch.runner.logits_with_graph(batch.inputs)
+        except _ReachedError as reached:
+            return reached.tokens
+        finally:
+            hook.remove()
+        raise OptionError(f"{batch.net.name} does not run its first block.")
+
     def maps(self, row: Tensor) -> Tensor:
         """Maps [B, h, w] from one number a token [B, N], at the patches."""
         return row[:, -self.grid[0] * self.grid[1] :].unflatten(1, self.grid)
+
+
+class _ReachedError(Exception):
+    def __init__(self, tokens: Tensor) -> None:
+        self.tokens = tokens
 
 
 def known_transformer(net: Classifier, method: str) -> Transformer:

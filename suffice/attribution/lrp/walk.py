@@ -1,14 +1,15 @@
 """Relevance on its way from the logits of a transformer to the attention of its blocks.
 
-The model runs once, as it is, and only the inputs of its blocks are kept. On the way back each block computes its
-inner values once more from its input, so that memory is that of one block, not of all.
+Relevance needs to know what each block computes. Either the model runs once, as it is, and only the inputs of its
+blocks are kept; on the way back each block computes its inner values once more, so that memory is that of one block,
+not of all: :func:`walk`. Or all are computed once and kept: :func:`walk_once`.
 
 The last block is only followed for the tokens that the head reads: no others have relevance there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,7 @@ from torch import Tensor
 from suffice.attribution.lrp import rules
 from suffice.attribution.lrp.rules import Rules
 from suffice.attribution.lrp.structure import Transformer
+from suffice.perturb.batch import Batch
 
 Rows = slice | list[int]
 EVERY = slice(None)
@@ -57,12 +59,41 @@ def walk(
     Yields:
         One step a block, from the last down to ``start``.
     """
-    depth = len(transformer.blocks)
-    relevance = through_heads(transformer, activations[transformer.input_of(depth)], targets, chosen)
+
+    def values(number: int) -> BlockValues:
+        return block_values(transformer.blocks[number], activations[transformer.input_of(number)])
+
+    output = activations[transformer.input_of(len(transformer.blocks))]
+    yield from walk_back(transformer, output, values, targets, start, chosen)
+
+
+@torch.no_grad()
+def walk_once(transformer: Transformer, batch: Batch, start: int, chosen: Rules) -> Iterator[Step]:
+    """The same for images; every block is computed once, and its values are kept until relevance comes by."""
+    tokens, kept = transformer.embedded(batch), list[BlockValues]()
+    for number, block in enumerate(transformer.blocks):
+        if number < start:
+            tokens = block(tokens)
+        else:
+            kept.append(block_values(block, tokens, chosen.single))
+            tokens = kept[-1].output
+    yield from walk_back(transformer, tokens, lambda _: kept.pop(), batch.targets, start, chosen)
+
+
+@torch.no_grad()
+def walk_back(
+    transformer: Transformer,
+    output: Tensor,
+    values: Callable[[int], BlockValues],
+    targets: Tensor,
+    start: int,
+    chosen: Rules,
+) -> Iterator[Step]:
+    """The same, from the output [B, N, C] of the last block, and from the number of a block to its values."""
+    relevance = through_heads(transformer, output, targets, chosen)
     rows: Rows = list(transformer.read)
-    for number in reversed(range(start, depth)):
-        values = block_values(transformer.blocks[number], activations[transformer.input_of(number)])
-        to_attention, to_tokens = through_block(values, relevance, rows, chosen, further=number > start)
+    for number in reversed(range(start, len(transformer.blocks))):
+        to_attention, to_tokens = through_block(values(number), relevance, rows, chosen, further=number > start)
         yield Step(number, rows, to_attention, to_tokens)
         if to_tokens is not None:
             relevance, rows = to_tokens, EVERY
@@ -89,7 +120,7 @@ def through_heads(transformer: Transformer, output: Tensor, targets: Tensor, cho
     if len(logits) == 2:
         parts = rules.add(logits[0], logits[1], relevance, chosen.rescaled)
     found = [
-        rules.linear(_precise(x), _precise(head.weight), part, chosen.shared)
+        chosen.linear(_precise(x), _precise(head.weight), part)
         for x, head, part in zip(pooled, transformer.heads, parts, strict=True)
     ]
     return torch.stack(found, dim=1)
@@ -130,18 +161,25 @@ class BlockValues:
     processed: Tensor
     weights: Mapping[str, Tensor]
 
+    @property
+    def output(self) -> Tensor:
+        """Of the block, [B, N, C]."""
+        return self.tokens + self.attended + self.processed
 
-def block_values(block: Any, tokens: Tensor) -> BlockValues:
+
+def block_values(block: Any, tokens: Tensor, single: bool = False) -> BlockValues:
     """What a block of timm's VisionTransformer computes, by its own layers.
 
     Args:
         block: The block.
         tokens: Its input, [B, N, C].
+        single: Keep the inputs of linear layers in float32, as :class:`Rules` may want them.
 
     Returns:
         All values, in single precision at least.
     """
     attention, mlp = block.attn, block.mlp
+    kept = Tensor.float if single else _precise
     normed = block.norm1(tokens)
     query, key, value = attention.qkv(normed).unflatten(2, (3, attention.num_heads, -1)).permute(2, 0, 3, 1, 4)
     query, key = attention.q_norm(query), attention.k_norm(key)
@@ -155,15 +193,15 @@ def block_values(block: Any, tokens: Tensor) -> BlockValues:
     processed = block.ls2(mlp.fc2(hidden))
     return BlockValues(
         tokens=_precise(tokens),
-        normed=_precise(normed),
+        normed=kept(normed),
         query=_precise(query),
         key=_precise(key),
         value=_precise(value),
         attention=weights,
-        mixed=_precise(mixed),
+        mixed=kept(mixed),
         attended=_precise(attended),
-        normed_again=_precise(normed_again),
-        hidden=_precise(hidden),
+        normed_again=kept(normed_again),
+        hidden=kept(hidden),
         processed=_precise(processed),
         weights={
             "qkv": _precise(attention.qkv.weight),
@@ -194,11 +232,11 @@ def through_block(
     tokens = values.tokens[:, rows]
 
     kept, branch = rules.add(tokens + attended, values.processed[:, rows], relevance, chosen.rescaled)
-    branch = rules.linear(values.hidden[:, rows], weights["fc2"], branch, chosen.shared)
-    branch = rules.linear(values.normed_again[:, rows], weights["fc1"], branch, chosen.shared)
+    branch = chosen.linear(values.hidden[:, rows], weights["fc2"], branch)
+    branch = chosen.linear(values.normed_again[:, rows], weights["fc1"], branch)
 
     kept, branch = rules.add(tokens, attended, kept + branch, chosen.rescaled)
-    branch = rules.linear(values.mixed[:, rows], weights["proj"], branch, chosen.shared)
+    branch = chosen.linear(values.mixed[:, rows], weights["proj"], branch)
     branch = branch.unflatten(2, (values.value.shape[1], -1)).transpose(1, 2)
     to_attention, to_value = rules.product(values.attention[:, :, rows], values.value, branch)
     if not further:
@@ -208,7 +246,7 @@ def through_block(
     parts = torch.zeros(3, *values.value.shape, dtype=to_value.dtype, device=to_value.device)
     parts[0, :, :, rows], parts[1], parts[2] = to_query, to_key.transpose(2, 3), to_value
     parts = parts.permute(1, 3, 0, 2, 4).flatten(2)
-    found = rules.linear(values.normed, weights["qkv"], parts, chosen.shared)
+    found = chosen.linear(values.normed, weights["qkv"], parts)
     found[:, rows] += kept
     return to_attention, found
 

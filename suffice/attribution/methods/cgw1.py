@@ -8,9 +8,10 @@ from torch import Tensor
 from suffice.attribution.lrp.float64 import Dtype, in_dtype
 from suffice.attribution.lrp.rules import Rules
 from suffice.attribution.lrp.structure import known_transformer, why_unknown
-from suffice.attribution.lrp.walk import walk
+from suffice.attribution.lrp.walk import walk, walk_once
 from suffice.attribution.method import method
 from suffice.errors import OptionError
+from suffice.perturb import Runner
 from suffice.perturb.batch import Batch
 
 
@@ -20,7 +21,7 @@ from suffice.perturb.batch import Batch
     reference="Chefer, Gur, Wolf, Transformer Interpretability Beyond Attention Visualization, CVPR 2021",
     needs=("gradients", "attention", "relevance"),
     incompatible=why_unknown,
-    questions=1,
+    questions=lambda net, options: 2 if options["dtype"] in ("mixed", "tf32") and net.dtype == torch.float32 else 1,
 )
 def cgw1(batch: Batch, *, start_layer: int = 0, row_normalized: bool = False, dtype: Dtype = "float64") -> Tensor:
     """Attention relevance times gradient, multiplied through the blocks (transformer attribution).
@@ -39,30 +40,37 @@ def cgw1(batch: Batch, *, start_layer: int = 0, row_normalized: bool = False, dt
         start_layer: First block whose matrix counts, from 0. The published evaluations on ImageNet use 1.
         row_normalized: Divide each row of a block's matrix by its sum, as the copy of this method that comes with TAM
             does.
-        dtype: Of the model and of the relevance. ``"float64"`` takes about twice as long on CPUs, and much longer on
-            GPUs that are slow at it; ``"float32"`` is as the original.
+        dtype: Of the model and of the relevance. ``"float64"`` takes about twice as long as ``"float32"``, which is as
+            the original, on CPUs, and much longer on GPUs that are slow at it. ``"mixed"`` has in float64 what can
+            cancel, and gradients and the rules of linear layers in float32; ``"tf32"`` is the same but lets GPUs round
+            to 10 bits within products in float32.
 
     Returns:
         [B, h, w], one value a token.
     """
-    known_transformer(batch.net, "cgw1")  # before it is copied
-    batch = in_dtype(batch, dtype)
-    transformer = known_transformer(batch.net, "cgw1")
-    depth = len(transformer.blocks)
-    if not isinstance(start_layer, int) or not 0 <= start_layer < depth:
-        raise OptionError(f"start_layer={start_layer!r}; {batch.net.name} has blocks 0 to {depth - 1}.")
+    own = known_transformer(batch.net, "cgw1")
+    if not isinstance(start_layer, int) or not 0 <= start_layer < len(own.blocks):
+        raise OptionError(f"start_layer={start_layer!r}; {batch.net.name} has blocks 0 to {len(own.blocks) - 1}.")
 
-    activations, at_attention = transformer.watch(batch, start_layer, gradients=True)
-    row: Tensor | None = None
-    for step in walk(transformer, activations, batch.targets, start_layer, Rules()):
-        gradients = at_attention[step.block][:, :, step.rows]
-        matrix = (gradients * step.attention).relu().mean(dim=1)
-        if row is None:  # the last block: only the rows of tokens that are read have relevance, and only they are used
-            row = matrix.new_zeros(matrix.shape[0], matrix.shape[2])
-            row[:, step.rows] = 1 / len(transformer.read)
-        if row_normalized:
-            row[:, step.rows] = row[:, step.rows] / (1 + matrix.sum(dim=2))
-        # Row by matrix, not matrix by matrix: of the product only this row is read.
-        row = row + torch.einsum("bq,bqk->bk", row[:, step.rows], matrix)
+    exact, rules = in_dtype(batch, dtype), Rules(single=dtype in ("mixed", "tf32"))
+    transformer = known_transformer(exact.net, "cgw1")
+    with Runner(batch.net, precision="tf32" if dtype == "tf32" else "fp32").arithmetic():
+        if rules.single and batch.net.dtype == torch.float32:  # gradients by the module itself
+            _, at_attention = own.watch(batch, start_layer, gradients=True)
+            steps = walk_once(transformer, exact, start_layer, rules)
+        else:
+            activations, at_attention = transformer.watch(exact, start_layer, gradients=True)
+            steps = walk(transformer, activations, batch.targets, start_layer, rules)
+        row: Tensor | None = None
+        for step in steps:
+            gradients = at_attention[step.block][:, :, step.rows]
+            matrix = (gradients * step.attention).relu().mean(dim=1)
+            if row is None:  # the last block: only the rows of tokens that are read have relevance, and only they count
+                row = matrix.new_zeros(matrix.shape[0], matrix.shape[2])
+                row[:, step.rows] = 1 / len(transformer.read)
+            if row_normalized:
+                row[:, step.rows] = row[:, step.rows] / (1 + matrix.sum(dim=2))
+            # Row by matrix, not matrix by matrix: of the product only this row is read.
+            row = row + torch.einsum("bq,bqk->bk", row[:, step.rows], matrix)
     assert row is not None, "a transformer without blocks"
     return transformer.maps(row)

@@ -5,7 +5,8 @@ import torch
 
 from suffice.attribution.lrp.rules import Rules
 from suffice.attribution.lrp.structure import known_transformer
-from suffice.attribution.lrp.walk import EVERY, block_values, through_block, through_heads, walk
+from suffice.attribution.lrp.walk import EVERY, block_values, through_block, through_heads, walk, walk_once
+from suffice.perturb import Batch, Runner
 from suffice.vision.anatomy import record
 from tests.attribution.lrp_nets import classifier, transformer
 from tests.attribution.nets import pictures
@@ -94,3 +95,26 @@ def test_following_only_tokens_with_relevance_changes_nothing(rules):
     assert not full[0][:, :, 2:].any()
     torch.testing.assert_close(few[0], full[0][:, :, :2])
     torch.testing.assert_close(few[1], full[1])
+
+
+@pytest.mark.parametrize("start", [0, 2])
+@pytest.mark.parametrize("kind", ["vit", "distilled"])
+def test_values_that_are_kept_are_those_computed_again(kind, start):
+    net = classifier(transformer(kind))
+    known, seen = watched(net.module)
+    expected = list(walk(known, seen.activations, TARGETS, start, Rules()))
+    batch = Batch(net, pictures(4), TARGETS, list("abcd"), 0, Runner(net))
+    found = list(walk_once(known, batch, start, Rules()))
+    assert [step.block for step in found] == [step.block for step in expected] == list(range(2, start - 1, -1))
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one.attention, other.attention)
+    assert not known.blocks[0]._forward_pre_hooks
+
+
+def test_linear_layers_in_float32_change_little():
+    known, seen = watched(transformer())
+    exact, single = (list(walk(known, seen.activations, TARGETS, 0, Rules(single=s))) for s in (False, True))
+    for one, other in zip(single, exact, strict=True):
+        assert one.attention.dtype == torch.float64
+        scale = other.attention.abs().amax()
+        assert 0 < (one.attention - other.attention).abs().max() < 1e-5 * scale
