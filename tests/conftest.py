@@ -5,14 +5,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+# Arrays are small here, and there may be a process a core: threads that wait for each other only cost time. This is
+# said before anything with threads is imported, and holds for processes that tests start, too.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+
 import pytest
 import torch
 from hypothesis import settings
 
 from tests.browser import chromium
 
-os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
-torch.set_num_threads(1)  # tensors here are small; threads that wait for each other only cost time
+torch.set_num_threads(1)
 
 # Everybody's machine draws examples of its own; what must pass before a change lands draws the same ones every time.
 settings.register_profile("ci", derandomize=True)

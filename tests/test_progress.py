@@ -266,7 +266,8 @@ def test_methods_that_look_inside_a_transformer_know_it_too():
     images = suffice.open_images("scenes:test[:2]")
     for name in list_methods(net=net):
         method = find_method(name)
-        options = {name: few for name, few in (("masks", 20), ("steps", 4)) if name in method.options}
+        few = {"masks": 20, "samples": 20, "grid": 3, "steps": 4}
+        options = {option: value for option, value in few.items() if option in method.options}
         known = method.questions_of(net, options)
         if known is not None:
             runner = suffice.Runner(net)

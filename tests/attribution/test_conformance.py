@@ -29,10 +29,10 @@ QUICK = {
     "lime": {"samples": 40, "grid": 4},
     "eea": {"mode": "scratch", "steps": 2},  # which needs no explainer, and does all that the others do
     # Penalties so mild that the first step pays: others end with no step, and masks that say nothing.
-    **dict.fromkeys(
-        ("i-gos", "igos+", "igos++"),
-        {"size": 6, "steps": 2, "iterations": 1, "l1": 0.01, "l2": 0.01, "step_size": 100.0},
-    ),
+    **{
+        name: {"size": 6, "steps": 2, "iterations": 1, "l1": 0.01, "l2": 0.01, "step_size": 100.0}
+        for name in ("i-gos", "igos+", "igos++")
+    },
 }
 
 

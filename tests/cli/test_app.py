@@ -1,5 +1,6 @@
 """The command line as a whole."""
 
+import os
 import subprocess
 import sys
 
@@ -80,8 +81,11 @@ def test_folders_that_cannot_be_written_to_are_said_before_any_work(command, tmp
 
 
 def test_whoever_reads_the_output_may_have_seen_enough():
-    shell = f"{sys.executable} -m suffice models | head -n 1"
-    done = subprocess.run(["bash", "-o", "pipefail", "-c", shell], capture_output=True, text=True, check=False)
+    ours, theirs = os.pipe()
+    os.close(ours)  # as head does once it has its lines
+    with open(theirs, "wb") as pipe:
+        done = subprocess.run(
+            [sys.executable, "-m", "suffice", "methods"], stdout=pipe, stderr=subprocess.PIPE, text=True, check=False
+        )
     assert "Traceback" not in done.stderr
     assert "BrokenPipe" not in done.stderr
-    assert done.stdout.count("\n") == 1

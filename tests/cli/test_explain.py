@@ -106,13 +106,14 @@ def test_figures_in_another_format(photos):
 
 
 def test_all_is_what_fits(tmp_path):
-    small = ("rise.masks=4", "vit-cx.masks=all", "occlusion.window=28", "occlusion.stride=28", "smoothgrad.samples=1",
-             "integrated-gradients.steps=2", "eea.steps=1", "kernel-shap.grid=2", "lime.samples=4",
-             *(f"{m}.{o}=1" for m in ("i-gos", "igos+", "igos++")
-             for o in ("iterations", "steps")))  # fmt: skip
+    small = ("rise.masks=4", "vit-cx.masks=all", "occlusion.window=16", "occlusion.stride=16", "smoothgrad.samples=1",
+             "integrated-gradients.steps=2", "eea.mode=scratch", "eea.steps=1", "kernel-shap.grid=2", "lime.samples=4",
+             *(f"{m}.{o}" for m in ("i-gos", "igos+", "igos++")
+             for o in ("iterations=1", "steps=1", "size=4")))  # fmt: skip
     done = run(
-        "explain", "scenes:test[:1]", "--model", "zoo/resnet", "--device", "cpu", "--method", "all",
-        "--precision", "bf16", "--out", tmp_path, *(word for text in small for word in ("--option", text)),
+        "explain", "scenes:test[:1]", "--model", "tests.attribution.nets:small_cnn", "--device", "cpu",
+        "--method", "all", "--precision", "bf16", "--out", tmp_path,
+        *(word for text in small for word in ("--option", text)),
     )  # fmt: skip
     made = set(Study.open(tmp_path).table("maps")["method"].to_pylist())
     assert {"grad-cam", "rise", "vit-cx", "igos++"} <= made
