@@ -2,36 +2,35 @@
 
 import os
 import signal
-import subprocess
 import sys
-import time
 
 import pyarrow.parquet as pq
 import pytest
 
-from suffice.study import Study
+from suffice.cli.app import main
+from suffice.study import Study, plan
+from suffice.study.kinds import evidence as kind
 from tests.cli.command import run
+from tests.study.processes import CONTEXT, ended
 
 SEARCH = ("evidence", "scenes:test[:4]", "--model", "zoo/convnext-3-bn", "--device", "cpu", "--grid", "3")
-# The command itself, with blocks of two images, of which the second is never finished.
-HANGING = """
-import signal, sys, time
-import suffice.study.kinds.evidence as kind
-import suffice.study.plan
-from suffice.cli.app import main
 
-search = kind.find_evidence
 
-def hanging(net, images, *arguments, **options):
-    if images[0].name == "scenes:test[2]":
-        time.sleep(600)
-    return search(net, images, *arguments, **options)
+def search_and_end(out, how, said):
+    """The command itself, with blocks of two images, of which the second is begun only."""
+    search = kind.find_evidence
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # which shells switch off for what runs in the background
-suffice.study.plan.BLOCKS["cpu"] = 2
-kind.find_evidence = hanging
-main()
-"""
+    def deadly(net, images, *arguments, **options):
+        if images[0].name == "scenes:test[2]":
+            os.kill(os.getpid(), how)
+        return search(net, images, *arguments, **options)
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # which shells switch off for what runs in the background
+    plan.BLOCKS["cpu"] = 2
+    kind.find_evidence = deadly
+    sys.stdout = sys.stderr = said.open("w")
+    sys.argv = ["suffice", *SEARCH, "--out", str(out)]
+    main()
 
 
 def cells(out):
@@ -39,24 +38,23 @@ def cells(out):
 
 
 def broken_off(out, how):
-    """Start the command in a process of its own, and end it after two images."""
-    work = subprocess.Popen(
-        [sys.executable, "-c", HANGING, *SEARCH, "--out", str(out)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    try:
-        while not list(out.glob("tables/*/*/00000.parquet")):
-            assert work.poll() is None, work.communicate()
-            time.sleep(0.05)
-        time.sleep(0.2)  # for the next block to be begun
-        os.kill(work.pid, how)
-        _, said = work.communicate(timeout=60)
-    finally:
-        work.kill()
-    return work.returncode, said.decode()
+    """Start the command in a process of its own, which ends after two images; how, and what it said."""
+    said = out.with_suffix(".txt")
+    process = CONTEXT.Process(target=search_and_end, args=(out, how, said))
+    process.start()
+    return ended(process), said.read_text()
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """What is found where nothing interrupts."""
+    out = tmp_path_factory.mktemp("whole") / "out"
+    run(*SEARCH, "--out", out, "--no-figures")
+    return cells(out)
 
 
 @pytest.mark.parametrize(("how", "code"), [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGINT, 130)])
-def test_what_is_finished_survives_and_the_rest_follows(how, code, tmp_path):
+def test_what_is_finished_survives_and_the_rest_follows(how, code, tmp_path, whole):
     out = tmp_path / "out"
     ended, said = broken_off(out, how)
     assert ended == code
@@ -69,8 +67,7 @@ def test_what_is_finished_survives_and_the_rest_follows(how, code, tmp_path):
     done = run(*SEARCH, "--out", out)
     assert "2 of 4 were there already." in done.stderr
     assert first.read_bytes() == before
-    run(*SEARCH, "--out", tmp_path / "whole", "--no-figures")
-    assert cells(out) == cells(tmp_path / "whole")
+    assert cells(out) == whole
     assert done.stdout.count("\tMSE\t") == 4  # those that were there are told, too
     assert "quantity" in done.stdout
     assert len(list((out / "figures").glob("*/graph.svg"))) == 4
