@@ -59,9 +59,10 @@ def write_pictures(folder: Path, count: int) -> Path:
     return folder
 
 
+SEARCH = {"grid": 3, "baseline": "black", "max_size": 3}  # no explanation of these oracles has more cells
 MEASURE = {
     "said": {"kind": "predictions"},
-    "evidence": {"kind": "evidence", "grid": 3, "baseline": "black"},
+    "evidence": {"kind": "evidence", **SEARCH},
     "maps": {"kind": "attribution", "method": "occlusion", "window": 8, "stride": 8, "baseline": "black"},
     "scores": {"kind": "metrics", "maps": "maps", "metrics": ["insertion"], "steps": 9, "baseline": "black"},
 }

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,10 +14,11 @@ from suffice.study.kinds.predictions import Predictions
 from tests.study.small import small_study, write_pictures
 
 
-@pytest.fixture
-def study(tmp_path, monkeypatch):
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
     """One with a broken image, and a block that failed."""
-    pictures = write_pictures(tmp_path / "pictures", 10)
+    folder = tmp_path_factory.mktemp("exported")
+    pictures = write_pictures(folder / "pictures", 10)
     (pictures / "001.png").write_bytes(b"")
     working = Predictions.measure
 
@@ -25,8 +27,9 @@ def study(tmp_path, monkeypatch):
             raise RuntimeError("ill")
         return working(self, work)
 
-    monkeypatch.setattr(Predictions, "measure", failing)
-    return small_study(pictures).run(tmp_path / "run", device="cpu", only=["said", "evidence"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Predictions, "measure", failing)
+        return small_study(pictures).run(folder / "run", device="cpu", only=["said", "evidence"])
 
 
 def without_metadata(table):
@@ -76,10 +79,10 @@ def test_csv_has_lists_as_json(tmp_path, study):
 
 
 def test_where_files_go(tmp_path, study):
-    assert study.export()[0] == tmp_path / "run/export/said.parquet"
+    folder = Path(study.store.place)
+    assert study.export()[0] == folder / "export/said.parquet"
     (tmp_path / "file").write_text("")
     with pytest.raises(StudyError, match="cannot be written to"):
         study.export(tmp_path / "file")
-    pictures = tmp_path / "pictures"
     with pytest.raises(StudyError, match="Say where"):
-        small_study(pictures).run("memory://nowhere", device="cpu", only="maps").export()
+        small_study(folder.parent / "pictures").run("memory://nowhere", device="cpu", only="maps").export()

@@ -5,7 +5,7 @@ import torch
 
 from suffice import attribute, find_evidence, load, open_images
 from suffice.errors import StudyError
-from tests.study.small import MEASURE, small_study, write_pictures
+from tests.study.small import MEASURE, SEARCH, small_study, write_pictures
 
 NAME = "tests.study.small:any_of"
 
@@ -42,7 +42,7 @@ def test_evidence_of_a_model_is_that_of_the_search(tmp_path, pictures, regions):
     (pictures / "004.png").write_bytes(b"")
     measure = {"found": {**MEASURE["evidence"], "regions": regions}}
     study = small_study(pictures, measure=measure).run(tmp_path / "run", device="cpu")
-    direct = find_evidence(load(NAME, device="cpu"), open_images(pictures), grid=3, baseline="black", on_error="skip")
+    direct = find_evidence(load(NAME, device="cpu"), open_images(pictures), **SEARCH, on_error="skip")
     found = study.evidence(NAME)
     assert [e.name for e in found] == [e.name for e in direct]
     assert [[m.cells for m in e.mses] for e in found] == [[m.cells for m in e.mses] for e in direct]

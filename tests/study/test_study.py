@@ -12,7 +12,7 @@ from suffice.errors import StudyError
 from suffice.study import Study
 from suffice.study.plan import Plan
 from suffice.study.store import Store
-from tests.study.small import MEASURE, MODELS, write_pictures
+from tests.study.small import MEASURE, MODELS, SEARCH, write_pictures
 from tests.study.small import small_study as made
 
 
@@ -41,7 +41,7 @@ def test_every_measurement_of_every_model_is_a_table(tmp_path, pictures):
 def test_a_study_finds_what_the_functions_find(tmp_path, pictures):
     study = made(pictures).run(tmp_path / "run", device="cpu")
     net = load("tests.study.small:any_of", device="cpu")
-    direct = find_evidence(net, open_images(pictures), grid=3, baseline="black")
+    direct = find_evidence(net, open_images(pictures), **SEARCH)
     found = [row["mse_cells"] for row in rows(study, "evidence")[:10]]
     assert found == [[list(mse.cells) for mse in one.mses] for one in direct]
 
