@@ -1,5 +1,6 @@
 """What tests share."""
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,11 +18,17 @@ from hypothesis import settings
 from tests.browser import chromium
 
 torch.set_num_threads(1)
+gc.disable()  # until all tests are imported: a million objects are made, none of them garbage
 
 # Everybody's machine draws examples of its own; what must pass before a change lands draws the same ones every time.
 settings.register_profile("ci", derandomize=True)
 if os.environ.get("CI"):
     settings.load_profile("ci")
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

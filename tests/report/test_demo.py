@@ -25,21 +25,13 @@ def test_a_smaller_one_has_what_is_about_its_networks():
     assert set(asked.tables) == {"predictions", "evidence", "maps", "scores", "cross-test", "activations"}
 
 
-def test_processes_share_the_work(tmp_path):
-    study = Study("two", "scenes:test[:4]", ["zoo/resnet"], {"said": {"kind": "predictions"}}, {"block": 1})
-    seen = []
-    done = run_on_all_cores(study, tmp_path, processes=2, on_progress=lambda *some: seen.append(some))
-    assert done.table("said").num_rows == 4
-    assert all(total == 4 and 0 <= count <= 4 for count, total in seen)
-
-
 def test_a_study_that_cannot_be_run_says_why(tmp_path):
     study = Study("none", "scenes:test[:4]", ["zoo/nothing"], {"said": {"kind": "predictions"}})
     with pytest.raises(StudyError, match="zoo/nothing"):
         run_on_all_cores(study, tmp_path, processes=1)
 
 
-def test_what_failed_is_said_and_the_rest_is_there(tmp_path, monkeypatch):
+def test_processes_share_the_work_and_what_failed_is_said(tmp_path, monkeypatch):
     """A network that takes one image at a time, and no more, cannot be searched; what it says of images is there."""
     (tmp_path / "shy.py").write_text(
         textwrap.dedent(
@@ -68,8 +60,11 @@ def test_what_failed_is_said_and_the_rest_is_there(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     evidence = {"kind": "evidence", "grid": 2, "max_mses": 2}
     study = Study("shy", "scenes:test[:2]", ["shy:make"], {"said": {"kind": "predictions"}, "evidence": evidence})
-    heard = []
-    done = run_on_all_cores(study, tmp_path / "out", processes=1, on_trouble=heard.append)
+    heard, seen = [], []
+    done = run_on_all_cores(
+        study, tmp_path / "out", processes=2, on_progress=lambda *some: seen.append(some), on_trouble=heard.append
+    )
+    assert all(total == 2 and 0 <= count <= 2 for count, total in seen)
     assert done.table("said")["error"].null_count == 2
     assert len(heard) == 1
     assert "1 of 2 parts of the study failed" in heard[0]
