@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tarfile
 import tempfile
 from pathlib import Path
 
@@ -58,12 +59,18 @@ def write_table(name: str, heads: str, rows: list[list[str]]) -> None:
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def write_report() -> None:
-    """The report of a small study, for the page about reports; made once, as it takes half a minute."""
-    page = Path(__file__).parent / "_generated" / "pages" / "report-example.html"
-    if not page.exists():
-        with tempfile.TemporaryDirectory() as folder:
-            demo_study(images=10, networks=["resnet", "resnet-aug"]).run(folder, device="cpu").report(page)
+def write_reports() -> None:
+    """The reports of a small study, and of the tables of studies/real.toml; made once, as each takes half a minute."""
+    here = Path(__file__).parent
+    small, real = (here / "_generated" / "pages" / f"report-{name}.html" for name in ("example", "real"))
+    with tempfile.TemporaryDirectory() as folder:
+        if not small.exists():
+            study = demo_study(images=10, networks=["resnet", "resnet-aug"]).run(f"{folder}/small", device="cpu")
+            study.report(small)
+        if not real.exists():
+            with tarfile.open(here / "studies" / "real.tar.xz") as tables:
+                tables.extractall(f"{folder}/real", filter="data")
+            suffice.Study.open(f"{folder}/real").report(real)
 
 
 def described(method) -> str:
@@ -108,4 +115,4 @@ write_table(
     "| protocol | about |",
     [[f"`{p.name}`", p.about] for p in suffice.metrics.all_protocols().values()],
 )
-write_report()
+write_reports()

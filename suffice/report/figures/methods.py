@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from suffice.draw.theme import Looks
@@ -76,22 +77,27 @@ def methods(study: Study, *, measurement: str | None = None, metric: str | None 
     """Methods × metrics of a model; or, with several models that have methods to compare, × models of a metric."""
     made = []
     wanted = tables_of(study, "metrics", measurement)
-    for name, scores in study.score_tables().items():
-        if name not in wanted or len({row.method for row in scores.rows}) < 2:
-            continue
+    compared = {
+        name: scores
+        for name, scores in study.score_tables().items()
+        if name in wanted and len({row.method for row in scores.rows}) > 1
+    }
+    for name, scores in compared.items():
+        start = f"methods-{name}" if len(compared) > 1 else "methods"
         table = method_table(scores)
         pairs = {(row.model, row.method) for row in scores.rows}
         models = [one for one in dict.fromkeys(table["model"].to_pylist()) if sum(one == m for m, _ in pairs) > 1]
         metrics = [one for one in scores.metrics if metric in (None, one)]
         views = (
-            [(f"methods-{model}", model, "metric", [r for r in table.to_pylist() if r["model"] == model])
+            [(f"{start}-{model}", model, "metric", [r for r in table.to_pylist() if r["model"] == model])
              for model in models]
             if 0 < len(models) <= FEW
-            else [(f"methods-{one}", with_arrow(one), "model", [r for r in table.to_pylist() if r["metric"] == one])
+            else [(f"{start}-{one}", with_arrow(one), "model", [r for r in table.to_pylist() if r["metric"] == one])
                   for one in metrics]
         )  # fmt: skip
         for title, about, across, rows in views:
-            made.append(_methods_drawing(study, name, scores, title, about, across, rows))
+            drawing = _methods_drawing(study, name, scores, title, about, across, rows)
+            made.append(replace(drawing, title=f"{drawing.title} ({name})") if len(compared) > 1 else drawing)
     return made
 
 

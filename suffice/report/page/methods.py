@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from suffice.study import Study
 
 
-def method_table(study: Study, scores: MethodScores, comparisons: dict[str, Comparison]) -> Table:
+def method_table(
+    study: Study, scores: MethodScores, comparisons: dict[str, Comparison], *, named: bool = False
+) -> Table:
     """Methods × metrics, means over models and images; where methods fit other models, how many, and no best one."""
     rows, keys = [], []
     models = scores.models_of_methods()
@@ -54,7 +56,7 @@ def method_table(study: Study, scores: MethodScores, comparisons: dict[str, Comp
     whole = len(scores.methods) > 1
     return Table(
         f"methods-{scores.table}",
-        f"Methods by {listed(scores.metrics, 6)}",
+        f"Methods by {listed(scores.metrics, 6)}{f' ({scores.table})' if named else ''}",
         columns,
         rows,
         keys,
@@ -99,15 +101,17 @@ def model_method_table(study: Study, scores: MethodScores) -> Table:
 
 
 def method_findings(
-    study: Study, scores: MethodScores, comparisons: dict[str, Comparison]
+    study: Study, scores: MethodScores, comparisons: dict[str, Comparison], *, named: bool = False
 ) -> tuple[list[Finding], list[str]]:
     """What may be said of methods: the best where it is clear; and what cannot be told, or is no better than chance.
 
-    First places are those among the methods that fit the same models, and of such groups in the largest.
+    First places are those among the methods that fit the same models, and of such groups in the largest. With
+    ``named``, every sentence says of which table it is.
     """
     said: list[Finding] = []
     first: list[str] = []
-    chance: dict[str, dict[str, list[str]]] = {control: {} for control in scores.controls}  # by which metrics
+    chance: dict[str, dict[str, list[str]]] = {control: {} for control in scores.controls}  # by metric
+    where = f"In {scores.table}: " if named else ""
     for metric, c in comparisons.items():
         if c.quantity.higher_is_better is None or len(c.order) < 2:
             continue
@@ -116,17 +120,17 @@ def method_findings(
         if pair is not None and pair.clear:
             size = c.size(pair)
             text = f"{sentence(c, pair, size)[:-1].partition(': the ')[0]}, the next best of {len(real)} methods."
-            said.append(Finding(text, evidence(c, pair, size), "truest", _source(study, scores, metric, pair)))
+            said.append(Finding(where + text, evidence(c, pair, size), "truest", _source(study, scores, metric, pair)))
         elif pair is not None:
             first.append(f"by {metric}, {_first_group(c, real)}")
         for control in scores.controls:
-            for name in (name for name in c.order if name not in scores.controls and not _better(c, name, control)):
-                chance[control].setdefault(name, []).append(metric)
+            others = (name for name in c.order if name not in scores.controls)
+            chance[control][metric] = [name for name in others if not _better(c, name, control)]
     untold = [f"Methods that cannot be told apart for the first place: {'; '.join(first)}."] if first else []
     for control, names in chance.items():
-        each = "; ".join(f"{name} (by {listed(metrics, 9)})" for name, metrics in names.items())
+        each = "; ".join(f"by {metric}, {listed(them, 5)}" for metric, them in names.items() if them)
         untold += [f"Not clearly better than {control} maps, which do not look at the model: {each}."] if each else []
-    return said, untold
+    return said, [where + text for text in untold]
 
 
 def _alike(scores: MethodScores, order: list[str]) -> list[str]:

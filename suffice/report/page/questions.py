@@ -132,8 +132,9 @@ def answer(study: Study, kinds: dict[str, list[str]]) -> Answers:
     for table in kinds.get("metrics", []):
         scores = MethodScores(study, table)
         comparisons = {metric: scores.comparison(metric) for metric in scores.metrics}
-        found.add("truest", method_table(study, scores, comparisons), model_method_table(study, scores))
-        said, untold = method_findings(study, scores, comparisons)
+        named = len(kinds["metrics"]) > 1
+        found.add("truest", method_table(study, scores, comparisons, named=named), model_method_table(study, scores))
+        said, untold = method_findings(study, scores, comparisons, named=named)
         found.findings += said
         found.untold += untold
     if kinds.get("predictions") and len(study.plan.models) > 1:

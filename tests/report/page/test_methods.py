@@ -1,6 +1,7 @@
 """Tables of methods: means over the same models are ranked, those over others are not."""
 
-from suffice.report.page.methods import method_table
+from suffice.report.figures import find_figure
+from suffice.report.page.methods import method_findings, method_table
 from suffice.report.page.quantities import MethodScores
 from suffice.study import Study
 
@@ -29,3 +30,23 @@ def test_means_over_other_models_are_not_ranked(tmp_path):
     assert [(row[0].text, row[1].text) for row in table.rows] == [("gradient", "2"), ("center", "1")]
     assert not any(cell.best for row in table.rows for cell in row)
     assert "cannot be compared" in table.reading
+
+
+def test_figures_and_sentences_say_of_which_of_several_tables_they_are(tmp_path):
+    methods = ["gradient", "grad-cam", "center"]
+    study = Study(
+        "several", "scenes:test[:4]", ["zoo/resnet"],
+        {
+            "maps": {"kind": "attribution", "methods": methods},
+            "first": {"kind": "metrics", "maps": "maps", "metrics": ["insertion"], "steps": 3},
+            "second": {"kind": "metrics", "maps": "maps", "metrics": ["deletion"], "steps": 3},
+        },
+    ).run(tmp_path / "run", device="cpu")  # fmt: skip
+    drawn = find_figure("methods").draw(study)
+    assert [one.name for one in drawn] == ["methods-first-zoo-resnet", "methods-second-zoo-resnet"]
+    assert ["(first)" in one.title for one in drawn] == [True, False]
+    assert [{row["column"] for row in one.table.to_pylist()} for one in drawn] == [{"insertion ↑"}, {"deletion ↓"}]
+    scores = MethodScores(study, "first")
+    said, untold = method_findings(study, scores, {"insertion": scores.comparison("insertion")}, named=True)
+    assert all(text.startswith("In first: ") for text in [*(one.text for one in said), *untold])
+    assert said or untold
