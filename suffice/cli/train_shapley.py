@@ -36,13 +36,13 @@ def train_shapley(
         list[str] | None, typer.Option(help="Images to evaluate on later: left out of training, by content.")
     ] = None,
     surrogate_steps: Annotated[
-        int | None, typer.Option(min=0, help="Batches for the surrogate; 0: the model itself.  [default: 200]")
+        int | None, typer.Option(min=0, help="Batches for the surrogate; 0: the model itself.  [default: 400]")
     ] = None,
-    steps: Annotated[int | None, typer.Option(min=1, help="Batches for the explainer.  [default: 400]")] = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="Batches for the explainer.  [default: 2000]")] = None,
     images_per_batch: Annotated[
         int | None, typer.Option("--batch", min=1, help="Images in a batch.  [default: 32]")
     ] = None,
-    sets: Annotated[int | None, typer.Option(min=2, help="Sets of cells for each image.  [default: 8]")] = None,
+    sets: Annotated[int | None, typer.Option(min=2, help="Sets of cells for each image.  [default: 16]")] = None,
     surrogate_lr: Annotated[float | None, typer.Option(help="Learning rate of the surrogate.")] = None,
     lr: Annotated[float | None, typer.Option(help="Learning rate of the explainer.")] = None,
     baseline: Annotated[str | None, typer.Option(help="What shows in hidden cells.  [default: gray]")] = None,

@@ -34,6 +34,9 @@ Positive = Annotated[float, Range(0, above=True)]
 class ShapleyRecipe:
     """How a surrogate and an explainer of Shapley values are trained.
 
+    The defaults are for a GPU. What is said of a set is mostly about how its cells act together, which no values tell,
+    so that many sets of many images are needed: give thousands of images rather than hundreds.
+
     Args:
         surrogate_steps: Batches for the surrogate; 0 takes the classifier itself.
         steps: Batches for the explainer.
@@ -45,10 +48,10 @@ class ShapleyRecipe:
         seed: Of everything random.
     """
 
-    surrogate_steps: Annotated[int, Range(0)] = 200
-    steps: Count = 400
+    surrogate_steps: Annotated[int, Range(0)] = 400
+    steps: Count = 2000
     batch: Count = 32
-    sets: Count = 8
+    sets: Count = 16
     surrogate_lr: Positive = 1e-4
     lr: Positive = 1e-3
     baseline: str = "gray"
@@ -61,20 +64,28 @@ class ShapleyRecipe:
 class ShapleyExplainer(nn.Module):
     """Values of cells for every class, [N, classes, h, w], before they are shifted.
 
-    A trunk and a head of linear layers with tanh between them at every position, as wide as the trunk's features.
+    A trunk and a head of linear layers with tanh between them at every position, as wide as the trunk's features. The
+    head gives a value for each class, and one that all classes share in proportion to what they gain by the image: what
+    matters to one class mostly matters to those that lose by it, and so it is learned from all of them.
     """
 
     def __init__(self, net: Classifier, classes: int, *, seed: int = 0) -> None:
         super().__init__()
         self.trunk, self.trunk_name = Trunk(net), net.name
-        self.head = make_head(self.trunk.channels, hidden=True, seed=seed, outputs=classes).to(net.device)
+        self.head = make_head(self.trunk.channels, hidden=True, seed=seed, outputs=classes + 1).to(net.device)
         # All cells are alike in the beginning: random values of many cells would add up to sums far from any score.
         nn.init.zeros_(self.head[-1].weight)  # type: ignore[arg-type]
         nn.init.zeros_(self.head[-1].bias)  # type: ignore[arg-type]
 
-    def forward(self, pixels: Tensor) -> Tensor:
-        """Values [N, classes, h, w] of pixels [N, 3, H, W] in [0, 1]."""
-        return self.head(self.trunk(pixels)).movedim(-1, 1).unflatten(2, self.trunk.grid)
+    @property
+    def classes(self) -> int:
+        """How many classes there are."""
+        return int(self.head[-1].out_features) - 1  # type: ignore[arg-type]
+
+    def forward(self, pixels: Tensor, gain: Tensor) -> Tensor:
+        """Values [N, classes, h, w] of pixels [N, 3, H, W] in [0, 1], by which classes gain [N, classes]."""
+        found = self.head(self.trunk(pixels)).movedim(-1, 1).unflatten(2, self.trunk.grid)
+        return found[:, :-1] + gain[:, :, None, None] * found[:, -1:]
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +100,8 @@ class LearnedShapley:
         recipe: How they were trained.
         losses: Mean loss of the explainer in each tenth of its training.
         validation: In the end, on images held out: the surrogate's divergence from the classifier (None where it was
-            not trained), the explainer's loss, and the share of the variance of sets that its values explain.
+            not trained), the explainer's loss, and how much its values explain of the variance between sets and their
+            complements.
         ids: Identities of the images trained on, int64 [N].
     """
 
@@ -115,7 +127,7 @@ class LearnedShapley:
         """
         hidden = make_baseline(self.recipe.baseline, pixels, mean=self.surrogate.mean)
         gain = self.runner.scores(pixels) - self.runner.scores(hidden)
-        return additive(self.explainer(pixels), gain)
+        return additive(self.explainer(pixels, gain), gain)
 
 
 def additive(values: Tensor, gain: Tensor) -> Tensor:

@@ -45,7 +45,7 @@ def shapley_facts(learned: LearnedShapley) -> dict[str, Any]:
         "explained": {"name": learned.explained, "weights": learned.weights},
         "trunk": learned.explainer.trunk_name,
         "grid": list(trunk.grid),
-        "classes": learned.explainer.head[-1].out_features,
+        "classes": learned.explainer.classes,
         "recipe": asdict(learned.recipe),
         "images": len(learned.ids),
         "losses": list(learned.losses),

@@ -30,8 +30,9 @@ class ShapleyProgress:
         steps: Steps in all of it.
         loss: Mean loss on training batches since the last row.
         validation: The same loss on images held out.
-        explained: On them, the share of the variance of what the surrogate says of sets that the values explain; None
-            for the surrogate itself.
+        explained: On them, the share that the values explain of the variance of what the surrogate says of sets less
+            what it says of their complements; None for the surrogate itself. What it says of both together no values
+            can tell, since values of a set and of its complement add up to that of the whole.
         rate: Training images per second.
         remaining: Seconds left for this network, by that rate.
     """

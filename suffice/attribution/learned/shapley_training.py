@@ -115,15 +115,19 @@ class _Draws:
         self.cells, self.pairs = grid[0] * grid[1], max(1, recipe.sets // 2)
         self.generator = torch.Generator().manual_seed(recipe.seed)
 
-    def pixels(self, device: torch.device) -> Tensor:
-        """A batch of training images."""
+    def some(self) -> Tensor:
+        """Positions of a batch of training images."""
         train, count = self.images.train, self.recipe.batch
-        rows = train[torch.randint(0, len(train), (count,), generator=self.generator)]
-        return self.images.pixels[rows].to(device).float() / 255
+        return train[torch.randint(0, len(train), (count,), generator=self.generator)]
 
-    def held_out(self, device: torch.device) -> Tensor:
-        """Images to look at on the way."""
-        return self.images.pixels[self.images.validation[:LOOK]].to(device).float() / 255
+    @property
+    def held_out(self) -> Tensor:
+        """Positions of images to look at on the way."""
+        return self.images.validation[:LOOK]
+
+    def pixels(self, rows: Tensor | slice, device: torch.device) -> Tensor:
+        """The images at some positions, [B, 3, H, W] in [0, 1]."""
+        return self.images.pixels[rows].to(device).float() / 255
 
     def any_sets(self, count: int, generator: torch.Generator | None = None) -> Tensor:
         """A set for each of so many images, all sizes as likely as each other, as published; bool [B, cells]."""
@@ -132,9 +136,9 @@ class _Draws:
         return torch.rand(count, self.cells, generator=generator) < share
 
     def sets_by_kernel(self, count: int, generator: torch.Generator | None = None) -> Tensor:
-        """Several sets for each of so many images, bool [B, S, cells]."""
-        generator = generator or self.generator
-        return torch.stack([kernel_sets(self.pairs, self.cells, generator) for _ in range(count)])
+        """Several sets for each of so many images, bool [B, S, cells]; complements last."""
+        parts = kernel_sets(count * self.pairs, self.cells, generator or self.generator).chunk(2)
+        return torch.cat([part.view(count, self.pairs, self.cells) for part in parts], dim=1)
 
     def fixed(self) -> torch.Generator:
         """For sets that are the same in every look."""
@@ -154,17 +158,18 @@ def _train_surrogate(runner: Runner, draws: _Draws, run: ShapleyRun) -> tuple[Cl
         module.requires_grad_(False)
         return surrogate, None
 
-    def loss(pixels: Tensor, shown: Tensor) -> Tensor:
+    def loss(rows: Tensor, shown: Tensor) -> Tensor:
+        pixels = draws.pixels(rows, net.device)
         asked = show(pixels, shown.to(net.device), draws.grid, recipe.baseline, net)
         logits = surrogate.logits(surrogate.normalize(asked))
         return kl_div(logits.log_softmax(dim=1), runner.scores(pixels), reduction="batchmean")
 
     def step() -> Tensor:
-        return loss(draws.pixels(net.device), draws.any_sets(recipe.batch))
+        return loss(draws.some(), draws.any_sets(recipe.batch))
 
     def look() -> tuple[float, None]:
-        pixels = draws.held_out(net.device)
-        return float(loss(pixels, draws.any_sets(len(pixels), draws.fixed()))), None
+        rows = draws.held_out
+        return float(loss(rows, draws.any_sets(len(rows), draws.fixed()))), None
 
     optimizer = torch.optim.AdamW(parameters, lr=recipe.surrogate_lr)
     rows = run("surrogate", recipe.surrogate_steps, recipe.batch, module, optimizer, step, look)
@@ -181,31 +186,44 @@ def _train_values(
     parameters: list[Tensor] = [p.requires_grad_() for name, p in named if name not in trunk.unused]
     parameters += list(explainer.head.parameters())
 
-    def missed(pixels: Tensor, shown: Tensor) -> tuple[Tensor, Tensor]:
+    def ends(rows: slice) -> Tensor:
+        """Scores of whole images and of hidden ones, which are the same in every step, [2, B, classes]."""
+        pixels = draws.pixels(rows, surrogate.device)
+        hidden = make_baseline(recipe.baseline, pixels, mean=surrogate.mean)
+        return torch.stack([runner.scores(pixels), runner.scores(hidden)])
+
+    whole, nothing = torch.cat(list(runner.run(len(draws.images.pixels), ends)), dim=1)
+
+    def missed(rows: Tensor, shown: Tensor) -> tuple[Tensor, Tensor]:
         """What the values of sets lack, and what those of cells that are all alike would, [B, S, classes] each."""
-        shown = shown.to(pixels.device)
+        pixels, shown = draws.pixels(rows, surrogate.device), shown.to(surrogate.device)
         seen = pixels.repeat_interleave(shown.shape[1], dim=0)
         asked = show(seen, shown.flatten(0, 1), draws.grid, recipe.baseline, surrogate)
-        said = runner.scores(asked).unflatten(0, shown.shape[:2])
-        nothing = runner.scores(make_baseline(recipe.baseline, pixels, mean=surrogate.mean))
-        gain = runner.scores(pixels) - nothing
-        values = additive(explainer(pixels), gain).flatten(2)
-        over, sets = said - nothing[:, None], shown.to(values.dtype)
+        over = runner.scores(asked).unflatten(0, shown.shape[:2]) - nothing[rows][:, None]
+        gain = whole[rows] - nothing[rows]
+        values = additive(explainer(pixels, gain), gain).flatten(2)
+        sets = shown.to(values.dtype)
         alike = sets.mean(dim=2)[:, :, None] * gain[:, None]
         return torch.einsum("bsn,bcn->bsc", sets, values) - over, alike - over
 
     def step() -> Tensor:
-        found, _ = missed(draws.pixels(surrogate.device), draws.sets_by_kernel(recipe.batch))
+        found, _ = missed(draws.some(), draws.sets_by_kernel(recipe.batch))
         return draws.cells * found.square().mean()
 
     def look() -> tuple[float, float]:
-        pixels = draws.held_out(surrogate.device)
-        found, alike = missed(pixels, draws.sets_by_kernel(len(pixels), draws.fixed()))
-        explained = 1 - float(found.square().mean() / alike.square().mean().clamp(min=1e-12))
-        return float(draws.cells * found.square().mean()), explained
+        rows = draws.held_out
+        found, alike = missed(rows, draws.sets_by_kernel(len(rows), draws.fixed()))
+        left, there = (_less_complement(one).square().mean() for one in (found, alike))
+        return float(draws.cells * found.square().mean()), 1 - float(left / there.clamp(min=1e-12))
 
     optimizer = torch.optim.AdamW(parameters, lr=recipe.lr, weight_decay=1e-5)
     return run("explainer", recipe.steps, recipe.batch, explainer, optimizer, step, look, clip=1.0)
+
+
+def _less_complement(of_sets: Tensor) -> Tensor:
+    """What is said of sets less what is said of their complements, which come last, from [B, S, classes]."""
+    sets, complements = of_sets.chunk(2, dim=1)
+    return sets - complements
 
 
 def show(pixels: Tensor, shown: Tensor, grid: tuple[int, int], baseline: str, net: Classifier) -> Tensor:
