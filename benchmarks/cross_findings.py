@@ -18,6 +18,7 @@ import numpy as np
 from suffice import Study
 from suffice.compare import CrossTest, compare_study, family_matrix
 from suffice.compare.tables import tables_of_kind
+from suffice.errors import StudyError
 from suffice.report.figures import find_figure
 
 FIGURES = ("cross-test", "families", "landscape", "tree")
@@ -32,7 +33,10 @@ def main() -> None:
     files = compare_study(study).write(options.out)
     said: list[str] = []
     for table in tables_of_kind(study, "cross-test"):
-        found = CrossTest.from_study(study, table)
+        try:
+            found = CrossTest.from_study(study, table)
+        except StudyError:  # nothing of it is done yet
+            continue
         for metric in found.metrics:
             said += [f"## {table}, {metric}", *findings(found, metric), ""]
             files += [*drawn(study, table, metric, options.out)]
