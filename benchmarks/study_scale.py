@@ -8,6 +8,7 @@ python benchmarks/study_scale.py --model benchmarks.real_models:resnet50_v1 --im
 from __future__ import annotations
 
 import argparse
+import cProfile
 import json
 import resource
 import subprocess
@@ -27,16 +28,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default="zoo/resnet")
     parser.add_argument("--random-weights", action="store_true")
+    parser.add_argument("--size", type=int, default=None, help="pixels a side that the model sees; default: its own")
     parser.add_argument("--images", default="scenes:test")
     parser.add_argument("--count", type=int, default=100, help="N")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--precision", default="fp32")
     parser.add_argument("--batch", type=int, default=None)
+    parser.add_argument("--block", type=int, default=None, help="images of a shard; default: 512 with a GPU, else 16")
     parser.add_argument("--grid", type=int, default=3)
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--max-size", type=int, default=18, help="cells of an explanation; less is quicker")
     parser.add_argument("--deletion-orders", type=int, default=4, help="of searches from the top; 0 is quicker")
+    parser.add_argument("--profile", type=Path, default=None, help="folder for a profile of both ways, for pstats")
     parser.add_argument("--only", choices=("growth", "overhead"), default=None)
     parser.add_argument("--run-here", type=int, nargs=2, default=None, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -47,6 +51,8 @@ def main() -> None:
         print(json.dumps({"growth": growth(options)}), flush=True)
     if options.only != "growth":
         print(json.dumps({"overhead": overhead(options)}), flush=True)
+    if options.profile is not None:
+        profile(options)
 
 
 def growth(options: argparse.Namespace) -> dict[str, Any]:
@@ -89,16 +95,24 @@ def overhead(options: argparse.Namespace) -> dict[str, Any]:
                 torch.cuda.synchronize()
             taken.append((time.perf_counter() - seconds, time.process_time() - busy))
         (direct, direct_busy), (study, study_busy) = taken
-        rounds.append(
-            {"functions": direct, "study": study, "ratio": study / direct, "CPU ratio": study_busy / direct_busy}
-        )
+        more = {"CPU seconds more": study_busy - direct_busy, "CPU ratio": study_busy / direct_busy}
+        rounds.append({"functions": direct, "study": study, "ratio": study / direct, **more})
         print(json.dumps({name: round(value, 3) for name, value in rounds[-1].items()}), flush=True)
     return {name: round(median(one[name] for one in rounds), 3) for name in rounds[0]} | {"images": options.count}
 
 
+def profile(options: argparse.Namespace) -> None:
+    """Where both ways spend their time."""
+    options.profile.mkdir(parents=True, exist_ok=True)
+    for way in (by_functions, by_study):
+        profiler = cProfile.Profile()
+        profiler.runcall(way, options, options.count)
+        profiler.dump_stats(options.profile / f"{way.__name__}.prof")
+
+
 def by_functions(options: argparse.Namespace, count: int) -> None:
     """Load, measure and write, without a study."""
-    net = load(options.model, pretrained=not options.random_weights, device=options.device)
+    net = load(options.model, pretrained=not options.random_weights, device=options.device, **size(options))
     runner = Runner(net, batch_size=options.batch or "auto", precision=options.precision)
     images = open_images(options.images)[:count]
     with tempfile.TemporaryDirectory() as folder:
@@ -110,20 +124,24 @@ def by_functions(options: argparse.Namespace, count: int) -> None:
         scores.save(Path(folder) / "scores")
 
 
+def size(options: argparse.Namespace) -> dict[str, int]:
+    return {} if options.size is None else {"size": options.size}
+
+
 def search(options: argparse.Namespace) -> dict[str, int]:
     return {"grid": options.grid, "max_size": options.max_size, "deletion_orders": options.deletion_orders}
 
 
 def by_study(options: argparse.Namespace, count: int, every: int = 1) -> None:
     """The same as a study."""
-    model = {"name": options.model, "pretrained": not options.random_weights}
+    model = {"name": options.model, "pretrained": not options.random_weights, "options": size(options)}
     names = {"maps": "maps", "metrics": ["insertion", "deletion"], "steps": options.steps}
     chosen = {
         "evidence": {"kind": "evidence", **search(options)},
         "maps": {"kind": "attribution", "method": "grad-cam"},
         "scores": {"kind": "metrics", **names},
     }
-    how = {"precision": options.precision, "batch": options.batch or "auto"}
+    how = {"precision": options.precision, "batch": options.batch or "auto", "block": options.block or "auto"}
     study = Study("scale", {"source": options.images, "take": count, "every": every}, [model], chosen, how)
     with tempfile.TemporaryDirectory() as folder:
         study.run(folder, device=options.device)
