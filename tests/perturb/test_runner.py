@@ -341,7 +341,8 @@ def test_more_kinds_of_work_than_torch_has_versions_of_a_function(compilations):
 METHODS = {
     "rise": ({"masks": 9}, ["_blend", "_blend", "forward"]),  # whole images, and those seen through masks
     "integrated-gradients": ({"steps": 3}, ["forward"]),
-    "igos++": ({"steps": 3, "iterations": 2, "size": 8}, ["forward", "forward", "normal_noise"]),
+    # Each once with gradients and once without.
+    "igos++": ({"steps": 3, "iterations": 2, "size": 8}, ["forward", "forward", "masked_inputs", "masked_inputs"]),
     "vit-cx": ({"threshold": 0.3}, ["_blend", "_blend", "_noise_where_hidden", "forward"]),
 }
 
