@@ -17,13 +17,13 @@ from weakref import WeakSet
 
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
 
 from suffice.errors import OptionError
 from suffice.options import Count, check_options
 from suffice.perturb.class_token import without_unread_tokens
 from suffice.perturb.compilation import Compiled
 from suffice.perturb.folding import fold, foldable
+from suffice.perturb.half import at_least_float32, in_precision
 from suffice.progress import asked
 from suffice.vision.anatomy.preserve import preserved
 from suffice.vision.batching import BatchLoop
@@ -259,7 +259,7 @@ class Runner:
         keeps_weights = gradients and not self.compiled and self.dtype == self.net.dtype
         if self.work == "relevance":  # it goes back through the layout that models have
             wanted, keeps_weights = False, True
-        elif gradients and self.device.type == "cuda" and (keeps_weights or _has_depthwise(self.net)):
+        elif self.work == "gradients" and keeps_weights and self.device.type == "cuda":
             wanted = False  # the backward pass through convolutions is slower with it there
         elif channels_last == "auto" and self.precision == "ieee" and self.device.type == "cuda":
             wanted = False  # so are convolutions that may not round: ResNet-50 did 3,612 images/s, 4,307 without it
@@ -291,7 +291,7 @@ class Runner:
             if pairs:
                 fold(copied.to(torch.promote_types(net.dtype, torch.float32)), pairs)
             if pairs or self.dtype != net.dtype:
-                copied = _in_precision(copied, self.dtype)
+                copied = in_precision(copied, self.dtype)
         layout = torch.channels_last if self.channels_last else torch.preserve_format
         return copied.to(memory_format=layout).eval().requires_grad_(False)
 
@@ -322,37 +322,6 @@ class Runner:
 
     def _count_backward(self, gradient: Tensor) -> None:
         self.counters.backwards += len(gradient)
-
-
-def at_least_float32(values: Tensor) -> Tensor:
-    """Values of a model in half precision as float32, so that sums over them are exact enough; others as they are."""
-    return values.to(torch.promote_types(values.dtype, torch.float32))
-
-
-def _in_precision(module: nn.Module, dtype: torch.dtype) -> nn.Module:
-    """A module with its numbers in another precision, those of batch normalization as they are.
-
-    Variances cost nothing to keep, lose most by rounding, and can exceed what fp16 holds.
-    """
-    kept = {
-        name: {key: value.detach().clone() for key, value in part.state_dict(keep_vars=True).items()}
-        for name, part in module.named_modules()
-        if isinstance(part, _BatchNorm)
-    }
-    finite = {name: bool(value.isfinite().all()) for name, value in module.state_dict(keep_vars=True).items()}
-    module = module.to(dtype=dtype)
-    for name, numbers in kept.items():
-        for key, value in numbers.items():
-            getattr(module.get_submodule(name), key).data = value
-    for name, value in module.state_dict(keep_vars=True).items():
-        if finite[name] and not value.isfinite().all():
-            raise OptionError(f"{name} of the model has numbers too large for {dtype}; use precision='bf16' or 'fp32'.")
-    return module
-
-
-def _has_depthwise(net: Classifier) -> bool:
-    """Whether a model has convolutions with a filter for each channel."""
-    return any(isinstance(part, nn.Conv2d) and part.groups == part.in_channels > 1 for part in net.module.modules())
 
 
 def _wants_channels_last(net: Classifier) -> bool:

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from suffice.attribution.method import method
 from suffice.perturb.batch import Batch, Output
-from suffice.perturb.runner import at_least_float32
+from suffice.perturb.half import at_least_float32
 from suffice.vision.anatomy import record
 
 

@@ -19,7 +19,7 @@ from suffice.errors import OptionError
 from suffice.options import Range
 from suffice.perturb.baselines import Baseline
 from suffice.perturb.batch import Batch, Output
-from suffice.perturb.runner import at_least_float32
+from suffice.perturb.half import at_least_float32
 from suffice.vision import Classifier
 from suffice.vision.anatomy import record
 
