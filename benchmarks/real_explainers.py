@@ -6,7 +6,8 @@ The study scores every second of a thousand photographs, one a class (benchmarks
 training sees the others, less a tenth that is held out. They are few, so they are altered each time. For each network
 two losses of masks, each in a folder: ``bce`` with λ = 5, and what the published code computes, ``bce-of-logit`` with
 its λ = 50. An explainer that has blackened out its images is trained again at a third of the rate. What each ended with
-is a line of real.jsonl.
+is a line of real.jsonl. Explainers that are there already stay; with --only and --losses several processes share the
+work.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ BLACK, TRIES = 0.005, 3  # less than this is kept of an image; how often it is t
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", default=list(NETWORKS), choices=list(NETWORKS))
+    parser.add_argument("--losses", nargs="+", default=list(LOSSES), choices=list(LOSSES))
     parser.add_argument("--steps", type=int, default=500)
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--images", type=int, default=500)
@@ -38,13 +40,17 @@ def main() -> None:
     options = parser.parse_args()
     everything = photographs()
     for name in options.only:
+        files = {loss: options.out / loss / f"{name}.safetensors" for loss in options.losses}
+        missing = {loss: file for loss, file in files.items() if not file.exists()}
+        if not missing:
+            continue
         net = NETWORKS[name](options.device)
         images = open_explainer_images(Runner(net), everything[1::2][: options.images], never=everything[::2])
-        for loss, weight in LOSSES.items():
+        for loss, file in missing.items():
             recipe = ExplainerRecipe(
                 steps=options.steps,
                 batch=options.batch,
-                mask_weight=weight,
+                mask_weight=LOSSES[loss],
                 mask_loss=loss,
                 lr=RATES[name],
                 alters=True,
@@ -58,12 +64,13 @@ def main() -> None:
                     "trained with": last.loss, "seconds": trained.seconds,
                 }  # fmt: skip
                 print(json.dumps(told), flush=True)
-                save_explainer(trained, options.out / loss / f"{name}.safetensors")
+                options.out.mkdir(parents=True, exist_ok=True)
                 with (options.out / "real.jsonl").open("a") as table:
                     table.write(json.dumps(told) + "\n")
                 if last.kept is not None and last.kept > BLACK:
                     break
                 recipe = replace(recipe, lr=recipe.lr / 3)
+            save_explainer(trained, file)
 
 
 if __name__ == "__main__":

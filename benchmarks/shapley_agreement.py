@@ -1,10 +1,12 @@
 """How well learned Shapley values agree with those that are estimated by asking about very many sets of cells.
 
-python benchmarks/shapley_agreement.py explainers/zoo-resnet-shapley.safetensors --images 'scenes:test[:20]' --out DIR
+python benchmarks/shapley_agreement.py explainers/zoo-resnet-shapley.safetensors --out DIR
 
-Both are values of the surrogate's score of the class that the model predicts, for the cells of the explainer. Estimates
-by ``kernel-shap`` have an error of their own: the agreement of two of them with other sets says how large it is. Rank
-correlation (Spearman) over cells, mean and standard error over images.
+Explainers of the zoo are asked about scenes, one of ViT-Ti about photographs that it was not trained on
+(benchmarks/real_models.py says where they are). Both are values of the surrogate's score of the class that the model
+predicts, for the cells of the explainer. Estimates by ``kernel-shap`` have an error of their own: the agreement of two
+of them with other sets says how large it is. Rank correlation (Spearman) over cells, mean and standard error over
+images.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import torch
 from torch import Tensor
 
 import suffice
+from benchmarks.real_models import photographs, vit_tiny
 from suffice.attribution.learned import load_shapley
 from suffice.metrics.sanity.similarity import SIMILARITIES
 
@@ -26,23 +29,32 @@ def summary(values: Tensor) -> list[float]:
     return [float(values.mean()), float(values.std() / len(values) ** 0.5)]
 
 
+def explained(file: Path, device: str | None) -> tuple[suffice.Classifier, suffice.Images]:
+    """The model that an explainer is of, and images to ask about."""
+    name = file.stem.partition("-shapley")[0]
+    if name == "vit-tiny":
+        return vit_tiny(device or ("cuda" if torch.cuda.is_available() else "cpu")), photographs()[::2]
+    return suffice.load(name.replace("-", "/", 1), device=device), suffice.open_images("scenes:test[:1000]")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="+", type=Path)
-    parser.add_argument("--images", default="scenes:test[:20]")
+    parser.add_argument("--images", type=int, default=20)
     parser.add_argument("--samples", type=int, default=16384)
+    parser.add_argument("--precision", default="fp32", help="of the estimates")
     parser.add_argument("--device")
     parser.add_argument("--out", type=Path, default=Path("."))
     options = parser.parse_args()
     rows = []
     for file in options.files:
-        net = suffice.load(f"zoo/{file.stem.removeprefix('zoo-').removesuffix('-shapley')}", device=options.device)
+        net, images = explained(file, options.device)
         learned = load_shapley(file, net)
-        pixels = net.prepare(suffice.open_images(options.images))
+        pixels = net.prepare(images[: options.images])
         targets = net(pixels).argmax(dim=1)
         made = suffice.attribute(net, pixels, "vit-shapley", targets, explainer=learned).maps
-        grid, baseline = learned.explainer.trunk.grid[0], learned.recipe.baseline
-        how = {"grid": grid, "samples": options.samples, "baseline": baseline}
+        grid, baseline = learned.explainer.grid[0], learned.recipe.baseline
+        how = {"grid": grid, "samples": options.samples, "baseline": baseline, "precision": options.precision}
         first, second = (
             suffice.attribute(learned.surrogate, pixels, "kernel-shap", targets, seed=seed, **how).maps
             for seed in (0, 1)
@@ -63,8 +75,8 @@ def main() -> None:
             }
         )
         print(json.dumps(rows[-1]), flush=True)
-    options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / "shapley-agreement.json").write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+        options.out.mkdir(parents=True, exist_ok=True)
+        (options.out / "shapley-agreement.json").write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

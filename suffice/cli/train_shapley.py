@@ -46,6 +46,13 @@ def train_shapley(
     surrogate_lr: Annotated[float | None, typer.Option(help="Learning rate of the surrogate.")] = None,
     lr: Annotated[float | None, typer.Option(help="Learning rate of the explainer.")] = None,
     baseline: Annotated[str | None, typer.Option(help="What shows in hidden cells.  [default: gray]")] = None,
+    grid: Annotated[
+        int | None, typer.Option(min=2, help="Rows and columns of cells.  [default: those of the last layer]")
+    ] = None,
+    alters: Annotated[
+        bool, typer.Option("--alters", help="Crop and mirror images at random each time, for few images.")
+    ] = False,
+    precision: Annotated[opt.Precision, typer.Option(help="In which the surrogate is asked about sets.")] = "fp32",
     seed: Annotated[int, typer.Option(help="Of everything random.")] = 0,
     out: Annotated[Path, typer.Option(callback=opt.writable, help="Folder for the file and checkpoints.")] = Path(
         "explainers"
@@ -73,7 +80,8 @@ def train_shapley(
     file, checkpoint = out / f"{name}.safetensors", checkpoint_of(out, name, resume)
     given = {
         "surrogate_steps": surrogate_steps, "steps": steps, "batch": images_per_batch, "sets": sets,
-        "surrogate_lr": surrogate_lr, "lr": lr, "baseline": baseline, "seed": seed,
+        "surrogate_lr": surrogate_lr, "lr": lr, "baseline": baseline, "grid": grid,
+        "alters": alters, "seed": seed,
     }  # fmt: skip
     recipe = ShapleyRecipe(**{key: value for key, value in given.items() if value is not None})  # type: ignore[arg-type]
     net = model.load()
@@ -93,8 +101,8 @@ def train_shapley(
             on_progress(row)
 
         learned = train(
-            net, prepared, recipe, trunk=trunk, checkpoint=checkpoint, checkpoint_every=checkpoint_every, resume=resume,
-            on_progress=keep,
+            net, prepared, recipe, trunk=trunk, precision=precision, checkpoint=checkpoint,
+            checkpoint_every=checkpoint_every, resume=resume, on_progress=keep,
         )  # fmt: skip
     save_shapley(learned, file)
     tidy(checkpoint)

@@ -41,13 +41,27 @@ def test_writes_values_that_vit_shapley_takes(told, folder):
 
 
 def test_says_in_a_table_how_it_went_and_takes_another_trunk(folder):
-    asked = ("--model", "zoo/resnet", "--explainer", "zoo/deit", *QUICK, "--surrogate-steps", "0", "--out", folder)
-    done = run("train", "shapley", *asked)
+    asked = (
+        "--model",
+        "zoo/resnet",
+        "--explainer",
+        "zoo/deit",
+        *QUICK,
+        "--surrogate-steps",
+        "0",
+        "--grid",
+        "7",
+        "--alters",
+    )
+    done = run("train", "shapley", *asked, "--precision", "tf32", "--out", folder)
     assert "not trained" in done.stdout
     assert "zoo-resnet-shapley-by-zoo-deit.safetensors" in done.stdout
     assert done.stderr.splitlines()[0].split("\t")[:3] == ["network", "step", "loss"]
     net = suffice.load("zoo/resnet", device="cpu")
-    assert load_shapley(folder / "zoo-resnet-shapley-by-zoo-deit.safetensors", net).explainer.trunk.grid == (14, 14)
+    learned = load_shapley(folder / "zoo-resnet-shapley-by-zoo-deit.safetensors", net)
+    assert learned.explainer.trunk.grid == (14, 14)
+    assert learned.explainer.grid == (7, 7)
+    assert learned.recipe.alters
 
 
 @pytest.mark.parametrize(("method", "train"), [("vit-shapley", "shapley"), ("eea", "explainer")])

@@ -21,6 +21,7 @@ from typing import Annotated
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import adaptive_avg_pool2d
 
 from suffice.attribution.learned.explainer import Trunk, make_head
 from suffice.options import Count, Range, check_fields
@@ -45,6 +46,10 @@ class ShapleyRecipe:
         surrogate_lr: Learning rate of the surrogate; both fall along a line.
         lr: Learning rate of the explainer.
         baseline: What shows in hidden cells.
+        grid: Rows and columns of cells, such as 7; default: those of the trunk's last layer. Fewer cells are easier to
+            learn: each matters more, and less of what is said of a set is about how its cells act together.
+        alters: Whether an image is altered each time it is seen, for few images: a random half of it or more fills the
+            frame, perhaps mirrored.
         seed: Of everything random.
     """
 
@@ -55,6 +60,8 @@ class ShapleyRecipe:
     surrogate_lr: Positive = 1e-4
     lr: Positive = 1e-3
     baseline: str = "gray"
+    grid: Annotated[int, Range(2)] | None = None
+    alters: bool = False
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -66,12 +73,20 @@ class ShapleyExplainer(nn.Module):
 
     A trunk and a head of linear layers with tanh between them at every position, as wide as the trunk's features. The
     head gives a value for each class, and one that all classes share in proportion to what they gain by the image: what
-    matters to one class mostly matters to those that lose by it, and so it is learned from all of them.
+    matters to one class mostly matters to those that lose by it, and so it is learned from all of them. Where cells are
+    larger than positions, the value of a cell is the mean over its positions.
+
+    Args:
+        net: The classifier whose module, copied, is the trunk.
+        classes: How many values a cell has.
+        grid: Rows and columns of cells; default: the trunk's.
+        seed: Of the head's first weights.
     """
 
-    def __init__(self, net: Classifier, classes: int, *, seed: int = 0) -> None:
+    def __init__(self, net: Classifier, classes: int, *, grid: int | None = None, seed: int = 0) -> None:
         super().__init__()
         self.trunk, self.trunk_name = Trunk(net), net.name
+        self.grid = self.trunk.grid if grid is None else (grid, grid)
         self.head = make_head(self.trunk.channels, hidden=True, seed=seed, outputs=classes + 1).to(net.device)
         # All cells are alike in the beginning: random values of many cells would add up to sums far from any score.
         nn.init.zeros_(self.head[-1].weight)  # type: ignore[arg-type]
@@ -85,6 +100,8 @@ class ShapleyExplainer(nn.Module):
     def forward(self, pixels: Tensor, gain: Tensor) -> Tensor:
         """Values [N, classes, h, w] of pixels [N, 3, H, W] in [0, 1], by which classes gain [N, classes]."""
         found = self.head(self.trunk(pixels)).movedim(-1, 1).unflatten(2, self.trunk.grid)
+        if self.grid != self.trunk.grid:
+            found = adaptive_avg_pool2d(found, self.grid)
         return found[:, :-1] + gain[:, :, None, None] * found[:, -1:]
 
 
@@ -144,15 +161,17 @@ def additive(values: Tensor, gain: Tensor) -> Tensor:
 def kernel_sets(count: int, cells: int, generator: torch.Generator) -> Tensor:
     """Sets of cells by Shapley's kernel, none empty and none full, bool [2 · count, cells]; complements last.
 
+    They are drawn, and lie, where the generator is.
+
     Example:
         >>> sets = kernel_sets(100, 6, torch.Generator().manual_seed(0))
         >>> bool((sets[:100] == ~sets[100:]).all()), bool(sets.any(dim=1).all())
         (True, True)
     """
-    sizes = torch.arange(1, cells, dtype=torch.float64)
+    sizes = torch.arange(1, cells, dtype=torch.float64, device=generator.device)
     # Of all sets of a size together: the kernel of one times the number of them.
     chance = 1 / (sizes * (cells - sizes))
     drawn = torch.multinomial(chance, count, replacement=True, generator=generator) + 1
-    rank = torch.rand(count, cells, generator=generator).argsort(dim=1).argsort(dim=1)
+    rank = torch.rand(count, cells, generator=generator, device=generator.device).argsort(dim=1).argsort(dim=1)
     small = rank < drawn[:, None]
     return torch.cat([small, ~small])

@@ -39,12 +39,11 @@ def save_shapley(learned: LearnedShapley, path: str | Path) -> None:
 
 def shapley_facts(learned: LearnedShapley) -> dict[str, Any]:
     """All that is known about learned Shapley values, for JSON."""
-    trunk = learned.explainer.trunk
     return {
         "kind": KIND,
         "explained": {"name": learned.explained, "weights": learned.weights},
         "trunk": learned.explainer.trunk_name,
-        "grid": list(trunk.grid),
+        "grid": list(learned.explainer.grid),
         "classes": learned.explainer.classes,
         "recipe": asdict(learned.recipe),
         "images": len(learned.ids),
@@ -79,7 +78,8 @@ def load_shapley(path: str | Path, net: Classifier, *, trunk: Classifier | None 
     surrogate = net.with_module(copy.deepcopy(net.module).eval().requires_grad_(False))
     if trunk is None:
         trunk = net if facts["trunk"] == about["name"] else load(facts["trunk"], pretrained=False, device="cpu")
-    explainer = ShapleyExplainer(trunk, facts["classes"])
+    recipe = ShapleyRecipe(**facts["recipe"])
+    explainer = ShapleyExplainer(trunk, facts["classes"], grid=recipe.grid)
     for part, module in (("surrogate.", surrogate.module), ("explainer.", explainer)):
         own = {k.removeprefix(part): v for k, v in tensors.items() if k.startswith(part)}
         try:
@@ -87,7 +87,6 @@ def load_shapley(path: str | Path, net: Classifier, *, trunk: Classifier | None 
         except (KeyError, RuntimeError) as error:
             raise CheckpointError(f"The weights in {path} do not fit {trunk.name}.") from error
     explainer.to(net.device).requires_grad_(False)
-    recipe = ShapleyRecipe(**facts["recipe"])
     return LearnedShapley(
         about["name"],
         about["weights"],

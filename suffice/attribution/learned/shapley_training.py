@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import kl_div
 
+from suffice.attribution.learned.altering import alter, draw_alterations
 from suffice.attribution.learned.checkpoint import read_checkpoint
 from suffice.attribution.learned.explainer import Trunk
 from suffice.attribution.learned.images import ExplainerImages, open_explainer_images
@@ -26,6 +27,7 @@ from suffice.attribution.learned.shapley_run import OnProgress, ShapleyProgress,
 from suffice.errors import OptionError
 from suffice.options import Count, check_options
 from suffice.perturb import Runner, enlarge, make_baseline
+from suffice.perturb.runner import Precision
 from suffice.vision import Classifier, Model, as_classifier
 from suffice.vision.identity import weights_hash
 
@@ -39,6 +41,7 @@ def train_shapley(
     *,
     trunk: Classifier | None = None,
     never: Any = None,
+    precision: Precision = "fp32",
     checkpoint: str | Path | None = None,
     checkpoint_every: Count = 100,
     resume: bool = False,
@@ -53,6 +56,8 @@ def train_shapley(
         trunk: The classifier whose copy becomes the explainer, and whose last feature maps or tokens are the cells;
             default: the surrogate.
         never: Images that the explainer will be evaluated on; they are left out of training, by their content.
+        precision: In which the surrogate is asked about sets. What is trained stays in fp32, and its matrix products
+            are rounded as in ``"tf32"`` unless this is ``"fp32"`` or ``"ieee"``.
         checkpoint: File that the state is saved to now and then, and on Ctrl-C.
         checkpoint_every: Steps between two savings.
         resume: Go on from that file.
@@ -75,13 +80,14 @@ def train_shapley(
     net, recipe = as_classifier(net), recipe or ShapleyRecipe()
     if net.score != "softmax":
         raise OptionError(f"{net.name} scores by {net.score}; surrogates are trained to match softmax probabilities.")
-    check_options({"checkpoint_every": checkpoint_every}, train_shapley)
+    check_options({"checkpoint_every": checkpoint_every, "precision": precision}, train_shapley)
     if resume and checkpoint is None:
         raise OptionError("resume=True needs checkpoint=, the file to go on from.")
     runner, report = Runner(net), on_progress or (lambda _: None)
     if not isinstance(images, ExplainerImages):
         images = open_explainer_images(runner, images, never=never)
-    draws = _Draws(images, recipe, Trunk(trunk or net).grid)
+    grid = Trunk(trunk or net).grid if recipe.grid is None else (recipe.grid, recipe.grid)
+    draws = _Draws(images, recipe, grid, net.device)
     about = {
         "weights": weights_hash(net.module), "trunk": weights_hash((trunk or net).module),
         "recipe": json.dumps(asdict(recipe)), "images": images.fingerprint(),
@@ -89,11 +95,12 @@ def train_shapley(
     path = None if checkpoint is None else Path(checkpoint)
     found = read_checkpoint(path, about, net.device) if resume and path is not None else None
     run = ShapleyRun(path, checkpoint_every, about, found, draws.generator, report)
-    with torch.inference_mode(False), torch.no_grad():
+    rounded = Runner(net, precision=precision if precision in ("fp32", "ieee") else "tf32")
+    with torch.inference_mode(False), torch.no_grad(), rounded.arithmetic():
         surrogate, ended = _train_surrogate(runner, draws, run)
         classes = runner.scores(images.pixels[:1].float() / 255).shape[1]
-        explainer = ShapleyExplainer(trunk or surrogate, classes, seed=recipe.seed)
-        rows = _train_values(explainer.to(net.device), surrogate, draws, run)
+        explainer = ShapleyExplainer(trunk or surrogate, classes, grid=recipe.grid, seed=recipe.seed)
+        rows = _train_values(explainer.to(net.device), Runner(surrogate, precision=precision), draws, run)
     validation = {"surrogate": ended, "explainer": rows[-1].validation, "explained": rows[-1].explained}
     return LearnedShapley(
         net.name,
@@ -108,10 +115,15 @@ def train_shapley(
 
 
 class _Draws:
-    """What is drawn at random: images to train on, and cells of them to show."""
+    """What is drawn at random: images to train on, alterations of them, and cells of them to show.
 
-    def __init__(self, images: ExplainerImages, recipe: ShapleyRecipe, grid: tuple[int, int]) -> None:
-        self.images, self.recipe, self.grid = images, recipe, grid
+    Cells are drawn where the model is, from a seed that is drawn from the generator; so its state is all there is.
+    """
+
+    def __init__(
+        self, images: ExplainerImages, recipe: ShapleyRecipe, grid: tuple[int, int], device: torch.device
+    ) -> None:
+        self.images, self.recipe, self.grid, self.device = images, recipe, grid, device
         self.cells, self.pairs = grid[0] * grid[1], max(1, recipe.sets // 2)
         self.generator = torch.Generator().manual_seed(recipe.seed)
 
@@ -125,24 +137,35 @@ class _Draws:
         """Positions of images to look at on the way."""
         return self.images.validation[:LOOK]
 
-    def pixels(self, rows: Tensor | slice, device: torch.device) -> Tensor:
+    def pixels(self, rows: Tensor | slice) -> Tensor:
         """The images at some positions, [B, 3, H, W] in [0, 1]."""
-        return self.images.pixels[rows].to(device).float() / 255
+        return self.images.pixels[rows].to(self.device).float() / 255
+
+    def altered(self, pixels: Tensor) -> Tensor:
+        """Training images as they are seen this time."""
+        return alter(pixels, draw_alterations(len(pixels), self._seed())) if self.recipe.alters else pixels
 
     def any_sets(self, count: int, generator: torch.Generator | None = None) -> Tensor:
         """A set for each of so many images, all sizes as likely as each other, as published; bool [B, cells]."""
-        generator = generator or self.generator
-        share = torch.rand(count, 1, generator=generator)
-        return torch.rand(count, self.cells, generator=generator) < share
+        generator = generator or self.next()
+        share = torch.rand(count, 1, generator=generator, device=self.device)
+        return torch.rand(count, self.cells, generator=generator, device=self.device) < share
 
     def sets_by_kernel(self, count: int, generator: torch.Generator | None = None) -> Tensor:
         """Several sets for each of so many images, bool [B, S, cells]; complements last."""
-        parts = kernel_sets(count * self.pairs, self.cells, generator or self.generator).chunk(2)
+        parts = kernel_sets(count * self.pairs, self.cells, generator or self.next()).chunk(2)
         return torch.cat([part.view(count, self.pairs, self.cells) for part in parts], dim=1)
+
+    def next(self) -> torch.Generator:
+        """For the sets of a step."""
+        return torch.Generator(self.device).manual_seed(self._seed())
 
     def fixed(self) -> torch.Generator:
         """For sets that are the same in every look."""
-        return torch.Generator().manual_seed(self.recipe.seed + 1)
+        return torch.Generator(self.device).manual_seed(self.recipe.seed + 1)
+
+    def _seed(self) -> int:
+        return int(torch.randint(2**62, (), generator=self.generator))
 
 
 def _train_surrogate(runner: Runner, draws: _Draws, run: ShapleyRun) -> tuple[Classifier, float | None]:
@@ -158,18 +181,17 @@ def _train_surrogate(runner: Runner, draws: _Draws, run: ShapleyRun) -> tuple[Cl
         module.requires_grad_(False)
         return surrogate, None
 
-    def loss(rows: Tensor, shown: Tensor) -> Tensor:
-        pixels = draws.pixels(rows, net.device)
-        asked = show(pixels, shown.to(net.device), draws.grid, recipe.baseline, net)
+    def loss(pixels: Tensor, shown: Tensor) -> Tensor:
+        asked = show(pixels, shown, draws.grid, recipe.baseline, net)
         logits = surrogate.logits(surrogate.normalize(asked))
         return kl_div(logits.log_softmax(dim=1), runner.scores(pixels), reduction="batchmean")
 
     def step() -> Tensor:
-        return loss(draws.some(), draws.any_sets(recipe.batch))
+        return loss(draws.altered(draws.pixels(draws.some())), draws.any_sets(recipe.batch))
 
     def look() -> tuple[float, None]:
         rows = draws.held_out
-        return float(loss(rows, draws.any_sets(len(rows), draws.fixed()))), None
+        return float(loss(draws.pixels(rows), draws.any_sets(len(rows), draws.fixed()))), None
 
     optimizer = torch.optim.AdamW(parameters, lr=recipe.surrogate_lr)
     rows = run("surrogate", recipe.surrogate_steps, recipe.batch, module, optimizer, step, look)
@@ -177,42 +199,43 @@ def _train_surrogate(runner: Runner, draws: _Draws, run: ShapleyRun) -> tuple[Cl
     return surrogate, rows[-1].validation
 
 
-def _train_values(
-    explainer: ShapleyExplainer, surrogate: Classifier, draws: _Draws, run: ShapleyRun
-) -> list[ShapleyProgress]:
+def _train_values(explainer: ShapleyExplainer, runner: Runner, draws: _Draws, run: ShapleyRun) -> list[ShapleyProgress]:
     """Make the values of sets add up to what the surrogate says of the sets."""
-    runner, recipe, trunk = Runner(surrogate), draws.recipe, explainer.trunk
+    surrogate, recipe, trunk = runner.net, draws.recipe, explainer.trunk
     named = trunk.module.named_parameters()
     parameters: list[Tensor] = [p.requires_grad_() for name, p in named if name not in trunk.unused]
     parameters += list(explainer.head.parameters())
 
-    def ends(rows: slice) -> Tensor:
-        """Scores of whole images and of hidden ones, which are the same in every step, [2, B, classes]."""
-        pixels = draws.pixels(rows, surrogate.device)
+    def ends(pixels: Tensor) -> Tensor:
+        """Scores of whole images and of hidden ones, [2, B, classes]."""
         hidden = make_baseline(recipe.baseline, pixels, mean=surrogate.mean)
         return torch.stack([runner.scores(pixels), runner.scores(hidden)])
 
-    whole, nothing = torch.cat(list(runner.run(len(draws.images.pixels), ends)), dim=1)
+    # Of images as they are, they are the same in every step.
+    kept = torch.cat(list(runner.run(len(draws.images.pixels), lambda rows: ends(draws.pixels(rows)))), dim=1)
 
-    def missed(rows: Tensor, shown: Tensor) -> tuple[Tensor, Tensor]:
+    def missed(pixels: Tensor, whole: Tensor, nothing: Tensor, shown: Tensor) -> tuple[Tensor, Tensor]:
         """What the values of sets lack, and what those of cells that are all alike would, [B, S, classes] each."""
-        pixels, shown = draws.pixels(rows, surrogate.device), shown.to(surrogate.device)
         seen = pixels.repeat_interleave(shown.shape[1], dim=0)
         asked = show(seen, shown.flatten(0, 1), draws.grid, recipe.baseline, surrogate)
-        over = runner.scores(asked).unflatten(0, shown.shape[:2]) - nothing[rows][:, None]
-        gain = whole[rows] - nothing[rows]
+        over = runner.scores(asked).unflatten(0, shown.shape[:2]) - nothing[:, None]
+        gain = whole - nothing
         values = additive(explainer(pixels, gain), gain).flatten(2)
         sets = shown.to(values.dtype)
         alike = sets.mean(dim=2)[:, :, None] * gain[:, None]
         return torch.einsum("bsn,bcn->bsc", sets, values) - over, alike - over
 
     def step() -> Tensor:
-        found, _ = missed(draws.some(), draws.sets_by_kernel(recipe.batch))
+        rows = draws.some()
+        pixels = draws.altered(draws.pixels(rows))
+        whole, nothing = ends(pixels) if recipe.alters else kept[:, rows]
+        found, _ = missed(pixels, whole, nothing, draws.sets_by_kernel(recipe.batch))
         return draws.cells * found.square().mean()
 
     def look() -> tuple[float, float]:
         rows = draws.held_out
-        found, alike = missed(rows, draws.sets_by_kernel(len(rows), draws.fixed()))
+        whole, nothing = kept[:, rows]
+        found, alike = missed(draws.pixels(rows), whole, nothing, draws.sets_by_kernel(len(rows), draws.fixed()))
         left, there = (_less_complement(one).square().mean() for one in (found, alike))
         return float(draws.cells * found.square().mean()), 1 - float(left / there.clamp(min=1e-12))
 

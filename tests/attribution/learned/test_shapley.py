@@ -113,6 +113,45 @@ def test_files(learned, tmp_path):
         load_shapley(path, other, trunk=trunk())
 
 
+def test_cells_may_be_larger_than_positions(tmp_path):
+    recipe = ShapleyRecipe(surrogate_steps=0, steps=2, batch=4, sets=2, lr=0.01, grid=2)
+    learned = train_shapley(red_sum(), reddish(40, seed=1), recipe, trunk=trunk())
+    images, path = reddish(3, seed=2), tmp_path / "shapley.safetensors"
+    values = learned.values(images)
+    assert values.shape == (3, 2, 2, 2)
+    gain = red_sum()(images) - red_sum()(torch.full_like(images, 0.5))
+    assert torch.allclose(values.sum(dim=(2, 3)), gain, atol=1e-4)
+    save_shapley(learned, path)
+    assert torch.allclose(load_shapley(path, red_sum(), trunk=trunk()).values(images), values, atol=5e-3)
+
+
+def test_the_value_of_a_larger_cell_is_the_mean_of_its_positions():
+    fine, coarse = (ShapleyExplainer(small_cells(), 2, grid=grid) for grid in (None, 3))
+    for explainer in (fine, coarse):
+        nn.init.ones_(explainer.head[-1].weight)
+    images, gain = reddish(2, seed=1), torch.tensor([[1.0, -2.0], [0.5, 0.5]])
+    with torch.no_grad():
+        positions, cells = fine(images, gain), coarse(images, gain)
+    assert positions.shape == (2, 2, 2 * GRID, 2 * GRID)
+    assert torch.allclose(cells, nn.functional.avg_pool2d(positions, 2), atol=1e-5)
+    assert cells.std() > 0.01
+
+
+def small_cells():
+    """A trunk with four positions to each cell."""
+    torch.manual_seed(0)
+    module = nn.Sequential(
+        nn.Conv2d(3, 8, CELL // 2, stride=CELL // 2), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 2)
+    )
+    return Classifier(module, size=SIZE, mean=(0.5,) * 3, std=(0.5,) * 3, name="small-cells")
+
+
+def test_learns_from_altered_images(learned):
+    altered = train_shapley(red_sum(), reddish(300, seed=1), replace(learned.recipe, alters=True), trunk=trunk())
+    assert altered.losses[0] != pytest.approx(learned.losses[0])
+    assert altered.validation["explained"] > 0.5  # of images held out, as they are
+
+
 def test_without_an_explainer_the_way_to_one_is_named():
     with pytest.raises(OptionError, match="train_shapley"):
         suffice.attribute(red_sum(), reddish(1, seed=1), "vit-shapley")
@@ -167,7 +206,7 @@ def test_resuming_ends_with_the_same_weights(part, step, tmp_path):
         if (row.part, row.step) == (part, step):
             raise Stop
 
-    recipe = ShapleyRecipe(surrogate_steps=6, steps=8, batch=4, sets=2, baseline="black")
+    recipe = ShapleyRecipe(surrogate_steps=6, steps=8, batch=4, sets=2, baseline="black", alters=step == 6)
     how = {"checkpoint": tmp_path / "last.pt", "checkpoint_every": 2}
     net, images = trunk(), reddish(40, seed=6)
     with pytest.raises(Stop):
