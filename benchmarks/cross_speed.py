@@ -18,6 +18,7 @@ import suffice
 from benchmarks import real_models
 from suffice.bench.bare import BareModel, seconds_of
 from suffice.compare.cross import shown_to
+from suffice.compare.held import held
 from suffice.perturb import Runner
 
 MODELS = ("resnet50_v1", "mobilenet_v2", "efficientnet_lite0", "vit_tiny")
@@ -50,9 +51,10 @@ def tested(name: str, photographs: suffice.Images, maps: list[torch.Tensor], opt
     targets = net.predict(photographs).targets.cpu()
 
     def show(some: suffice.Images, chosen: torch.Tensor, given: list[torch.Tensor]) -> None:
+        kept = held(net, some)
         for one in given:
             shown_to(
-                net, some, one[: len(some)], chosen, ["insertion", "deletion"], "jiang",
+                net, kept, one[: len(some)], chosen, ["insertion", "deletion"], "jiang",
                 seed=0, runner=runner, steps=options.steps,
             )  # fmt: skip
 

@@ -15,6 +15,7 @@ import torch
 
 from suffice.attribution import Attribution, attribute
 from suffice.compare.cross_result import CrossTest
+from suffice.compare.held import held
 from suffice.compare.pairwise import Numbers
 from suffice.errors import OptionError
 from suffice.metrics import find_metric, measure
@@ -105,9 +106,10 @@ def cross_test(
     hidden = {name: np.empty(shape[1:]) for name in names}
     whole, classes = np.empty(shape[1:]), np.empty(shape, dtype=np.int64)
     for column, (net, runner) in enumerate(zip(given, runners, strict=True)):
+        kept = held(net, opened)
         for row, attribution in enumerate(made):
             asked = chosen(row, column)
-            found = shown_to(net, opened, attribution.maps, asked, names, protocol, seed=seed, runner=runner, **choices)
+            found = shown_to(net, kept, attribution.maps, asked, names, protocol, seed=seed, runner=runner, **choices)
             classes[row, column] = found.targets
             for name, values in found.values.items():
                 raw[name][row, column] = values

@@ -11,6 +11,7 @@ import torch
 
 from suffice.attribution import Attribution
 from suffice.compare.cross import Answers, ClassOf, check_curves, shown_to
+from suffice.compare.held import held
 from suffice.errors import UnreadableImage
 from suffice.study.kinds.classes import targets_of_images
 from suffice.study.kinds.metrics import ScoresOfMaps
@@ -52,6 +53,7 @@ class CrossTesting(ScoresOfMaps):
         if not len(own):
             raise UnreadableImage("None of the images could be read.")
         wanted: Targets = targets_of_images(work, "label") if self.target_class == "label" else None
+        images = held(work.net, work.images)
         parts: list[Mapping[str, np.ndarray]] = []
         for number, maker in enumerate(work.makers):
             maps = work.maps(self.maps, maker)
@@ -60,7 +62,7 @@ class CrossTesting(ScoresOfMaps):
                 continue
             asked = _asked(self.target_class, maps, wanted, index)
             found = shown_to(
-                work.net, work.images[index], maps.maps, asked, self.metrics, self.protocol,
+                work.net, images[index], maps.maps, asked, self.metrics, self.protocol,
                 seed=work.seed, runner=work.runner, **self.options,
             )  # fmt: skip
             place = {"index": np.array(index), "maker": np.full(len(index), number)}
