@@ -24,6 +24,7 @@ from suffice.perturb.class_token import without_unread_tokens
 from suffice.perturb.compilation import Compiled
 from suffice.perturb.folding import fold, foldable
 from suffice.perturb.half import at_least_float32, in_precision
+from suffice.perturb.sizes import Sizes, filled, has_convolutions, size_for, sizes_of
 from suffice.progress import asked
 from suffice.vision.anatomy.preserve import preserved
 from suffice.vision.batching import BatchLoop
@@ -238,8 +239,7 @@ class Runner:
 
     def padded(self, rows: Tensor, size: int | None = None) -> Tensor:
         """The rows of an incomplete batch, the last repeated until it is full where the model is compiled."""
-        missing = (size or self.batch_size) - len(rows) if self.compiled else 0
-        return torch.cat([rows, rows[-1:].expand(missing, *rows.shape[1:])]) if missing > 0 else rows
+        return filled(rows, size or self.batch_size) if self.compiled else rows
 
     @property
     def contiguous_only(self) -> bool:
@@ -266,6 +266,8 @@ class Runner:
         self.channels_last = wanted
         self._keeps_weights, self._folds = keeps_weights, fold and not inside
         self._fused: dict[Callable[..., Any], Callable[..., Any]] = {}
+        # Whoever looks inside would see what fills a batch.
+        self._sizes: Sizes = "any" if inside else sizes_of(self.net.module, self.device, gradients=gradients)
 
     @cached_property
     def module(self) -> nn.Module:
@@ -306,7 +308,8 @@ class Runner:
 
     def _through(self, inputs: Tensor) -> Tensor:
         run, count = self._forward, len(inputs)
-        inputs = self.padded(inputs).to(self.dtype)
+        size = size_for(count, self.batch_size, "full" if self.compiled else self._sizes)
+        inputs = filled(inputs, size).to(self.dtype)
         if self.channels_last and not self.contiguous_only:
             try:
                 return run(inputs.contiguous(memory_format=torch.channels_last))[:count]
@@ -328,4 +331,4 @@ def _wants_channels_last(net: Classifier) -> bool:
     """Whether a model has convolutions enough to profit, beyond the one that cuts patches."""
     if net.device.type not in ("cuda", "cpu") or net.module in _CONTIGUOUS_ONLY:
         return False
-    return sum(isinstance(part, nn.Conv2d) for part in net.module.modules()) > 1
+    return has_convolutions(net.module)
