@@ -61,7 +61,7 @@ def small_picture(pixels: Tensor, longest: int = SMALL) -> Tensor:
 def to_png(picture: Drawable) -> bytes:
     """A picture as the bytes of a PNG file."""
     data = io.BytesIO()
-    as_image(picture).save(data, "PNG")
+    as_image(picture).save(data, "PNG", compress_level=1)  # 5 % larger than by default, in a third of the time
     return data.getvalue()
 
 
