@@ -29,12 +29,12 @@ def summary(values: Tensor) -> list[float]:
     return [float(values.mean()), float(values.std() / len(values) ** 0.5)]
 
 
-def explained(file: Path, device: str | None) -> tuple[suffice.Classifier, suffice.Images]:
-    """The model that an explainer is of, and images to ask about."""
+def explained(file: Path, device: str | None, count: int) -> tuple[suffice.Classifier, suffice.Images]:
+    """The model that an explainer is of, and so many images to ask about."""
     name = file.stem.partition("-shapley")[0]
     if name == "vit-tiny":
-        return vit_tiny(device or ("cuda" if torch.cuda.is_available() else "cpu")), photographs()[::2]
-    return suffice.load(name.replace("-", "/", 1), device=device), suffice.open_images("scenes:test[:1000]")
+        return vit_tiny(device or ("cuda" if torch.cuda.is_available() else "cpu")), photographs()[: 2 * count : 2]
+    return suffice.load(name.replace("-", "/", 1), device=device), suffice.open_images(f"scenes:test[:{count}]")
 
 
 def main() -> None:
@@ -48,9 +48,9 @@ def main() -> None:
     options = parser.parse_args()
     rows = []
     for file in options.files:
-        net, images = explained(file, options.device)
+        net, images = explained(file, options.device, options.images)
         learned = load_shapley(file, net)
-        pixels = net.prepare(images[: options.images])
+        pixels = net.prepare(images)
         targets = net(pixels).argmax(dim=1)
         made = suffice.attribute(net, pixels, "vit-shapley", targets, explainer=learned).maps
         grid, baseline = learned.explainer.grid[0], learned.recipe.baseline

@@ -61,7 +61,7 @@ def photographs_for(net: suffice.Classifier, more: list[str], count: int | None)
     if not more:
         return own
     others = open_explainer_images(runner, more[0] if len(more) == 1 else more, never=everything)
-    known = thumbnails(net.prepare(never))
+    known = thumbnails(net.prepare(never).cpu())
     seen = thumbnails(others.pixels.float() / 255)
     new = torch.cat([(known @ part.T).amax(dim=0) < 0.95 for part in seen.split(512)])
     print(json.dumps({"more": len(new), "like one that is evaluated": int((~new).sum())}), flush=True)
