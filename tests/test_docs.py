@@ -13,6 +13,8 @@ import suffice
 ROOT = Path(__file__).parents[1]
 # Pages whose examples need published weights or the reader's own files.
 READERS_OWN = {"vision.md"}
+# Examples that take their images apart, and need as many as they say.
+TAKE_APART = {"metrics.md"}
 # The examples of this page are run with the numbers that stand beside them.
 FIRST_WALK = "start.md"
 PAGES = [
@@ -46,18 +48,25 @@ def _run(script: str, folder: Path, failed: Path) -> None:
         os._exit(1)
 
 
+def code_of(page: Path) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), flags=re.M | re.S)
+
+
+def of_fewer_scenes(script: str) -> str:
+    """That examples run can be seen on two scenes as on four; two are the fewest that have a mean and its error."""
+    return re.sub(r"scenes:test\[:(\d+)\]", lambda found: f"scenes:test[:{min(2, int(found[1]))}]", script)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_examples_run(page, tmp_path):
-    blocks = re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), flags=re.M | re.S)
-    run("\n".join(blocks), tmp_path)
+    script = "\n".join(code_of(page))
+    run(script if page.name in TAKE_APART else of_fewer_scenes(script), tmp_path)
 
 
 def test_numbers_in_the_first_walk_are_what_comes_out(tmp_path):
     """Comments in docs/start.md that are plain tuples, lists and dictionaries of whole numbers and text are true."""
-    text = (ROOT / "docs" / FIRST_WALK).read_text("utf-8")
-    code = "\n".join(re.findall(r"^```python\n(.*?)^```", text, flags=re.M | re.S))
     checked, lines = 0, []
-    for line in code.splitlines():
+    for line in "\n".join(code_of(ROOT / "docs" / FIRST_WALK)).splitlines():
         shown = re.fullmatch(r"(\S.*?)  # ([\[({].*?[\])}])(?::.*)?", line)
         if shown and "=" not in shown[1].split("(")[0] and "tensor" not in shown[2] and "torch" not in shown[2]:
             checked += 1
