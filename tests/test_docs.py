@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import suffice
+from tests.fewer import of_fewer_scenes
 
 ROOT = Path(__file__).parents[1]
 # Pages whose examples need published weights or the reader's own files.
@@ -50,11 +51,6 @@ def _run(script: str, folder: Path, failed: Path) -> None:
 
 def code_of(page: Path) -> list[str]:
     return re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), flags=re.M | re.S)
-
-
-def of_fewer_scenes(script: str) -> str:
-    """That examples run can be seen on two scenes as on four; two are the fewest that have a mean and its error."""
-    return re.sub(r"scenes:test\[:(\d+)\]", lambda found: f"scenes:test[:{min(2, int(found[1]))}]", script)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
