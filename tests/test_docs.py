@@ -1,6 +1,5 @@
 """What the documentation shows runs."""
 
-import multiprocessing
 import os
 import re
 import traceback
@@ -10,6 +9,7 @@ import pytest
 
 import suffice
 from tests.fewer import of_fewer_scenes
+from tests.forks import CONTEXT
 
 ROOT = Path(__file__).parents[1]
 # Pages whose examples need published weights or the reader's own files.
@@ -26,11 +26,9 @@ PAGES = [
 
 
 def run(script: str, folder: Path) -> None:
-    """In a process of its own, as some examples register things; it begins with what all of them import."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["suffice.cli", "suffice.attribution", "suffice.study", "timm"])
+    """In a process of its own, as some examples register things."""
     failed = folder / "traceback"
-    process = context.Process(target=_run, args=(script, folder, failed))
+    process = CONTEXT.Process(target=_run, args=(script, folder, failed))
     process.start()
     process.join()
     assert process.exitcode == 0, failed.read_text("utf-8") if failed.exists() else process.exitcode

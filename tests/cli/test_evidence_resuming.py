@@ -11,7 +11,8 @@ from suffice.cli.app import main
 from suffice.study import Study, plan
 from suffice.study.kinds import evidence as kind
 from tests.cli.command import run
-from tests.study.processes import CONTEXT, ended
+from tests.forks import CONTEXT
+from tests.study.processes import ended
 
 SEARCH = ("evidence", "scenes:test[:4]", "--model", "zoo/convnext-3-bn", "--device", "cpu", "--grid", "3")
 

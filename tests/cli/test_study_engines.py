@@ -7,7 +7,8 @@ import sys
 import pytest
 
 from tests.cli.command import run
-from tests.study.processes import CONTEXT, done, ended, unfinished, wait_for
+from tests.forks import CONTEXT
+from tests.study.processes import done, ended, unfinished, wait_for
 from tests.study.small import write_study
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import sys
@@ -14,11 +13,7 @@ from pathlib import Path
 from suffice.study import Study
 from suffice.study.plan import Shard
 from suffice.study.shard import read_maps
-
-CONTEXT = multiprocessing.get_context("forkserver")
-_KINDS = [f"suffice.study.kinds.{kind}" for kind in ("predictions", "evidence", "attribution", "metrics")]
-_LATER = ["fsspec.implementations.local", "pandas", "pyarrow.dataset", "pyarrow.parquet", "torch._dynamo"]
-CONTEXT.set_forkserver_preload(["tests.study.processes", "tests.study.small", *_KINDS, *_LATER, "torchvision"])
+from tests.forks import CONTEXT
 
 
 def run(file: Path, out: Path, before: Callable[..., None] | None = None, *args: object) -> None:
