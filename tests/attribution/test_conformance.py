@@ -80,6 +80,10 @@ def nets():
     return made
 
 
+# Half a batch is more than one image of three; all other promises are the same for two.
+OF_BATCHES = {"batch_invariance", "order", "memory"}
+
+
 @pytest.mark.parametrize("check", CHECKS.values(), ids=CHECKS)
 @pytest.mark.parametrize(("name", "kind"), PROMISED)
 def test_promises(name, kind, check, nets):
@@ -88,7 +92,7 @@ def test_promises(name, kind, check, nets):
     def run(net, images):
         return attribute(net, images, name, batch_size=5, **options_of(name, kind)).maps
 
-    check(run, net, pictures(3), tolerance=1e-4)
+    check(run, net, pictures(3 if check.__name__ in OF_BATCHES else 2), tolerance=1e-4)
 
 
 @pytest.mark.parametrize("name", all_methods())
