@@ -24,7 +24,7 @@ def test_all_readings_on_random_formulas(seeds):
         assert {c: evidence.subexplanations(c) for c in COUNTINGS} == expected
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     st.dictionaries(st.integers(0, 8), st.floats(0.3, 2.0), min_size=3, max_size=7),
     st.floats(0.3, 0.9),

@@ -97,7 +97,7 @@ def literal_roots(net, image, target, order):
 @functools.cache
 def images_and_roots():
     net = network()
-    images = torch.rand(12, 3, 30, 30, generator=torch.Generator().manual_seed(2))
+    images = torch.rand(6, 3, 30, 30, generator=torch.Generator().manual_seed(2))
     targets = net.predict(images).targets
     ids = [one.id for one in open_images(images)]
     maps = seed_map(Runner(net), images, targets, SAG, ids).flatten(1)
@@ -113,7 +113,7 @@ def found(**defects):
 
 def test_both_defects_together_give_the_roots_of_the_original():
     roots = images_and_roots()[1]
-    assert sum(map(len, roots)) > 50
+    assert sum(map(len, roots)) > 25
     assert found(**DEFECTS) == [set(own) for own in roots]
 
 
