@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,12 +19,22 @@ from hypothesis import settings
 from tests.browser import chromium
 
 torch.set_num_threads(1)
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which shells switch off for what runs in the background
 gc.disable()  # until all tests are imported: a million objects are made, none of them garbage
 
 # Everybody's machine draws examples of its own; what must pass before a change lands draws the same ones every time.
 settings.register_profile("ci", derandomize=True)
 if os.environ.get("CI"):
     settings.load_profile("ci")
+
+
+# Files with tests that take long, or wait long. They come first: workers that are done help the others, but nobody can
+# help with one long test that is left at the end.
+LONG = {"test_clusters.py", "test_on_ray.py", "test_crashes.py", "test_notebooks.py", "test_docs.py", "test_demo.py"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.path.name not in LONG)
 
 
 def pytest_collection_finish() -> None:
