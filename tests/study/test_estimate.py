@@ -23,6 +23,11 @@ def pictures(tmp_path):
     return write_pictures(tmp_path / "pictures", 40)
 
 
+@pytest.fixture
+def few(tmp_path):
+    return write_pictures(tmp_path / "few", 16)
+
+
 def by_name(found):
     return {(one.measurement, one.model): one for one in found.lines}
 
@@ -45,15 +50,16 @@ def test_what_would_be_done(tmp_path, pictures):
     assert (found.device, found.group) == ("cpu", 2)
 
 
-def test_what_is_done_is_left_out(tmp_path, pictures):
-    study = small_study(pictures).run(tmp_path / "run", device="cpu", only=["said", "maps"])
+def test_what_is_done_is_left_out(tmp_path, few):
+    quick = {name: one for name, one in MEASURE.items() if name != "evidence"}
+    study = small_study(few, measure=quick).run(tmp_path / "run", device="cpu", only=["said", "maps"])
     (tmp_path / "run/tables/measurement=said/model=sum/00003.parquet").unlink()
     before = {name: study.store.read(name) for name in study.store.files()}
     found = study.dry_run(device="cpu")
     assert {name: study.store.read(name) for name in study.store.files()} == before
     lines = by_name(found)
-    assert (lines["said", ANY].images, lines["said", ANY].done, lines["said", ANY].seconds) == (0, 40, 0)
-    assert (lines["said", "sum"].images, lines["said", "sum"].done, lines["said", "sum"].shards) == (4, 36, 1)
+    assert (lines["said", ANY].images, lines["said", ANY].done, lines["said", ANY].seconds) == (0, 16, 0)
+    assert (lines["said", "sum"].images, lines["said", "sum"].done, lines["said", "sum"].shards) == (4, 12, 1)
     assert lines["maps", ANY].bytes == 0
     assert lines["scores", ANY].seconds > 0  # though maps had to be made for it
     study.run(device="cpu")
@@ -61,9 +67,9 @@ def test_what_is_done_is_left_out(tmp_path, pictures):
     assert (finished.time(), finished.uncertainty(), finished.bytes) == (0, 0, 0)
 
 
-@pytest.mark.parametrize("block", [4, 40])
-def test_the_space_is_about_what_it_takes(tmp_path, pictures, block):
-    study = small_study(pictures, models=[ANY], run={"block": block})
+@pytest.mark.parametrize("block", [4, 16])
+def test_the_space_is_about_what_it_takes(tmp_path, few, block):
+    study = small_study(few, models=[ANY], run={"block": block})
     found = study.dry_run(device="cpu", images=2)
     store = study.run(tmp_path / "run", device="cpu").store
     for measurement in MEASURE:
@@ -153,7 +159,7 @@ def test_forwards_that_are_given_take_the_time_of_those_that_were_counted(pictur
     assert given["said", ANY] == lines["said", ANY]  # which says itself that it is one
 
 
-@pytest.mark.parametrize("baseline", ["blur", "black"])
+@pytest.mark.parametrize("baseline", [pytest.param("blur", marks=pytest.mark.slow), "black"])
 def test_random_weights_are_searched_for_their_speed(baseline):
     search = {"kind": "evidence", "preset": "cvpr2024", "baseline": baseline}
     study = Study("random", "scenes:test[:2]", ["zoo/levit"], {"evidence": search})
