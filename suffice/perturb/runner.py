@@ -267,7 +267,7 @@ class Runner:
         self._keeps_weights, self._folds = keeps_weights, fold and not inside
         self._fused: dict[Callable[..., Any], Callable[..., Any]] = {}
         # Whoever looks inside would see what fills a batch.
-        self._sizes: Sizes = "any" if inside else sizes_of(self.net.module, self.device, gradients=gradients)
+        self._sizes: Sizes = "any" if inside else sizes_of(self.net.module, self.device)
 
     @cached_property
     def module(self) -> nn.Module:

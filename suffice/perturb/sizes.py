@@ -18,13 +18,13 @@ Sizes = Literal["any", "few", "doubled", "full"]
 STEPS = 16  # of a batch, between its sizes where they are few
 
 
-def sizes_of(module: nn.Module, device: torch.device, *, gradients: bool) -> Sizes:
-    """Which sizes of batches a model that is not compiled should get, for forwards or for gradients."""
+def sizes_of(module: nn.Module, device: torch.device) -> Sizes:
+    """Which sizes of batches a model that is not compiled should get."""
     if device.type != "cuda" or not has_convolutions(module):
         return "any"
     convolutions = (part for part in module.modules() if isinstance(part, nn.Conv2d))
     one_channel = any(part.groups == part.in_channels > 1 for part in convolutions)
-    return "doubled" if gradients and one_channel else "few"
+    return "doubled" if one_channel else "few"
 
 
 def has_convolutions(module: nn.Module) -> bool:
