@@ -6,7 +6,8 @@ from tests.cli.command import run
 
 
 def test_demo(tmp_path, monkeypatch):
-    monkeypatch.setattr(demo, "_cores", lambda: 1)  # processes that share the work are tested with it
+    # Processes that share the work are tested with it.
+    monkeypatch.setattr(demo, "run_on_all_cores", lambda study, out, **_: study.run(out / "run", device="cpu"))
     done = run("demo", "--out", tmp_path, "--images", 2, "--networks", "convnext-3,convnext-3-bn")
     page = tmp_path / "report.html"
     assert done.stdout.strip() == str(page)

@@ -113,6 +113,8 @@ def small(file: str, methods: set[str], models: list[Any], **images: Any) -> Stu
                 {"name": one.method, "label": one.label, **one.options, **FEW.get(one.method, {})}
                 for one in made if one.method in methods
             ]  # fmt: skip
+        if options["kind"] == "metrics" and options.get("metrics") != ["sparseness"]:
+            options["steps"] = 4
         if isinstance(options.get("maps"), list):
             options["maps"] = [one for one in options["maps"] if asked.measurements[one].method in methods]
     made = {name: options for name, options in content["measure"].items() if options.get("methods", True)}
