@@ -170,7 +170,7 @@ def test_explainers_of_studies_are_those_that_are_trained_for_them(name):
         for kind in (
             *(f"weight-{weight}" for weight in explainer_variations.WEIGHTS),
             *(f"images-{count}" for count in explainer_variations.COUNTS),
-            *("by-zoo-resnet", "by-zoo-deit", "shapley"),
+            *("by-zoo-resnet", "by-zoo-deit", "shapley", "shapley-7"),  # the latter of cells of 7×7
         )
     }
     text = (FOLDER / f"{name}.toml").read_text(encoding="utf-8")
