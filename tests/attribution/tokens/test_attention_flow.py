@@ -74,8 +74,12 @@ def twin_of(net, image, target, read, **options):
 STARTS = {"tam": {12: 4, 4: 1, 3: 1}, "bt-h": {12: 3, 4: 1, 3: 0}, "bt-t": {12: 6, 4: 2, 3: 1}}
 
 
+# Trained networks are larger than others, and of them one has all that the other has.
+SLOW = {name: pytest.param(name, marks=pytest.mark.slow) for name in TRAINED}
+
+
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("model", [*MODELS, *TRAINED])
+@pytest.mark.parametrize("model", [*MODELS, SLOW["deit"], "deit-distilled"])
 def test_each_equals_its_twin(name, model):
     net, images, targets, read = case(model, torch.float32)
     if read is None and name not in POOLED:
@@ -108,7 +112,7 @@ OPTIONS = [
 ]
 
 
-@pytest.mark.parametrize("model", ["distilled", "deit-distilled"])
+@pytest.mark.parametrize("model", ["distilled", SLOW["deit-distilled"]])
 @pytest.mark.parametrize(("name", "options"), OPTIONS, ids=[f"{n}-{list(o.values())}" for n, o in OPTIONS])
 def test_options(name, options, model):
     # In float64, as which entries are discarded hangs on the last bits.
