@@ -46,7 +46,7 @@ def pytest_collection_finish() -> None:
 def _same_chance_for_every_test():
     if torch.cuda.is_available():
         torch.manual_seed(0)
-    else:  # a millisecond less for each of many tests: what is asked of a GPU that is not there is written down each time
+    else:  # what is asked of a GPU that is not there is written down each time, which takes a millisecond
         torch.default_generator.manual_seed(0)
 
 
