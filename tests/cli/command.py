@@ -1,6 +1,7 @@
 """Commands as a user meets them, in this process, which is quicker than a new one for each."""
 
 import contextlib
+import functools
 import io
 import os
 import re
@@ -11,6 +12,9 @@ from unittest import mock
 import typer
 
 from suffice.cli.app import app, main
+
+# All commands with all of their options, made once: making them takes longer than what most of them do here.
+command_of = functools.cache(typer.main.get_command)
 
 
 @dataclass(frozen=True)
@@ -23,7 +27,12 @@ def run(*arguments, cwd=None, code=0):
     """What a command printed, after its exit code was checked; a traceback would be an exception here."""
     stdout, stderr, before, found = io.StringIO(), io.StringIO(), os.getcwd(), 0
     typed = ["suffice", *map(str, arguments)]
-    with mock.patch.object(sys, "argv", typed), contextlib.redirect_stdout(stdout), contextlib.redirect_stderr(stderr):
+    with (
+        mock.patch.object(sys, "argv", typed),
+        mock.patch.object(typer.main, "get_command", command_of),
+        contextlib.redirect_stdout(stdout),
+        contextlib.redirect_stderr(stderr),
+    ):
         try:
             os.chdir(cwd or before)
             main()
@@ -40,7 +49,7 @@ def run(*arguments, cwd=None, code=0):
 
 def check_options_exist(said, typed):
     """What a message tells people to type must be there to be typed: in this command, or in the one that it names."""
-    command, words = typer.main.get_command(app), []
+    command, words = command_of(app), []
     for word in typed:
         if word not in getattr(command, "commands", {}):
             break

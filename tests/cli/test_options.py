@@ -10,14 +10,13 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
-import typer
 from PIL import Image
 
 import suffice
 from suffice.cli.app import app
 from suffice.cli.messages import for_command
 from suffice.study import Study
-from tests.cli.command import run
+from tests.cli.command import command_of, run
 
 NET = ("--model", "zoo/resnet", "--device", "cpu")
 COMMANDS = {
@@ -48,7 +47,7 @@ HALF = ("--size", "16", "--mean", "0.5,0.5,0.5", "--std", "0.5,0.5,0.5")
 
 
 def options_of(*words):
-    command = typer.main.get_command(app)
+    command = command_of(app)
     for word in words:
         command = command.commands[word]
     return {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
@@ -232,7 +231,7 @@ def texts_of(path):
 
 
 def test_every_option_that_is_spoken_of_anywhere_exists():
-    groups = typer.main.get_command(app).commands
+    groups = command_of(app).commands
     paths = [(name,) for name in groups]
     paths += [(group, name) for group, one in groups.items() for name in getattr(one, "commands", {})]
     known = set().union(*(options_of(*path) for path in paths)) | {"--help", "--version"}
