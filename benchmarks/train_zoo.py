@@ -2,6 +2,7 @@
 
 python benchmarks/train_zoo.py --out weights --seeds 0,1,2 --max-minutes 25
 python benchmarks/train_zoo.py --out weights --workers 6   # six processes share one GPU and the images on it
+python benchmarks/train_zoo.py --out weights --data train.npz --validation val.npz --set zoom=0.35 --set mixup=0.2
 
 Each run writes NAME-seedS.safetensors and a line of table.jsonl; runs that are there already are skipped, and one that
 was stopped goes on from its checkpoint.
@@ -14,7 +15,7 @@ import json
 import sys
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -91,10 +92,9 @@ def run_one(run: Run, data: TrainingData, options: argparse.Namespace) -> dict[s
         path = weights_path(options.out, options.teacher, run.seed)
         wait_for(path, 60 * options.wait_minutes)
         teacher = load_teacher(path, data.device)
-    recipe: Recipe = recipe_for(
-        photographs=data.photographs, augmented=run.augmented, steps=options.steps, batch=options.batch, lr=options.lr,
-        seed=run.seed, compile=options.compile or None, teacher=None if teacher is None else teacher.name,
-    )  # fmt: skip
+    given = {"steps": options.steps, "batch": options.batch, "lr": options.lr, "compile": options.compile or None}
+    given |= {**dict(options.set), "seed": run.seed, "teacher": None if teacher is None else teacher.name}
+    recipe: Recipe = recipe_for(photographs=data.photographs, augmented=run.augmented, **given)
     checkpoint = checkpoint_path(options.out, run.name, run.seed)
     trained = train(
         run.name, data, recipe, teacher=teacher, checkpoint=checkpoint, resume=checkpoint.exists(),
@@ -163,6 +163,14 @@ def train_side_by_side(runs: list[Run], data: TrainingData, options: argparse.Na
     return failed + [f"a worker ended with {w.exitcode}" for w in workers if w.exitcode]
 
 
+def chosen(text: str) -> tuple[str, Any]:
+    """A field of the recipe and its value, which is JSON."""
+    name, _, value = text.partition("=")
+    if name not in {field.name for field in fields(Recipe)}:
+        raise argparse.ArgumentTypeError(f"a recipe has no {name!r}")
+    return name, json.loads(value)
+
+
 def parser() -> argparse.ArgumentParser:
     """The options."""
     made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -181,6 +189,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--compile", action="store_true")
     made.add_argument("--max-minutes", type=float, default=None)
     made.add_argument("--wait-minutes", type=float, default=10.0, help="longest wait for a teacher in training")
+    made.add_argument(
+        "--set", action="append", default=[], type=chosen, metavar="NAME=VALUE", help="a field of the recipe, for all"
+    )
     made.add_argument("--workers", type=int, default=1, help="processes that train side by side")
     return made
 

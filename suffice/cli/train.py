@@ -48,6 +48,7 @@ def train(
     smoothing: Annotated[float | None, typer.Option(help="Label smoothing.")] = None,
     mixup: Annotated[float | None, typer.Option(help="Mix images; 0.2 is usual.")] = None,
     erase: Annotated[float | None, typer.Option(help="Probability of random erasing.")] = None,
+    zoom: Annotated[float | None, typer.Option(help="Enlarge parts of at least this share of an image.")] = None,
     ema: Annotated[float | None, typer.Option(help="Keep a moving average of the weights, such as 0.999.")] = None,
     teacher: Annotated[
         str | None, typer.Option(help="Trained weights, a name in --out, or none.  [default for distilled: resnet]")
@@ -92,8 +93,8 @@ def train(
         prepared = open_data(data, validation=validation, size=size, images=images, device=where, on_progress=on_images)
     recipe = recipe_for(
         photographs=prepared.photographs, augmented=modern, steps=steps, epochs=epochs, batch=batch, lr=lr,
-        smoothing=smoothing, mixup=mixup, erase=erase, ema=ema, seed=seed, permute_labels=permute_labels or None,
-        compile=compile or None, teacher=None if learned_from is None else learned_from.name,
+        smoothing=smoothing, mixup=mixup, erase=erase, zoom=zoom, ema=ema, seed=seed, compile=compile or None,
+        permute_labels=permute_labels or None, teacher=None if learned_from is None else learned_from.name,
     )  # fmt: skip
     try:
         title = f"{run}, seed {seed}, {len(prepared.train):,} images"

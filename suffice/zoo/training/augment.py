@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import torch
 from torch import Generator, Tensor
+from torch.nn import functional as F
 
 from suffice.zoo.training.recipe import Recipe
 
 ERASED_AREA = (0.02, 0.25)  # share of the image
 ERASED_ASPECT = (0.3, 1 / 0.3)  # height over width
+ZOOMED_ASPECT = (3 / 4, 4 / 3)  # width over height
 
 
 def augmented(pixels: Tensor, recipe: Recipe, color: Tensor, generator: Generator) -> Tensor:
@@ -31,6 +33,8 @@ def augmented(pixels: Tensor, recipe: Recipe, color: Tensor, generator: Generato
     if recipe.flip:
         pixels = flip(pixels, generator)
     images = pixels.float() / 255
+    if recipe.zoom < 1:
+        images = zoom(images, recipe.zoom, generator)
     if recipe.jitter:
         images = jitter(images, recipe.jitter, generator)
     if recipe.erase:
@@ -70,6 +74,26 @@ def flip(pixels: Tensor, generator: Generator) -> Tensor:
     """Mirror each image of [B, 3, H, W] left to right with probability one half."""
     turned = torch.rand(len(pixels), 1, 1, 1, generator=generator, device=pixels.device) < 0.5
     return torch.where(turned, pixels.flip(-1), pixels)
+
+
+def zoom(images: Tensor, least: float, generator: Generator) -> Tensor:
+    """Enlarge a part of each image to the whole.
+
+    Args:
+        images: float [B, 3, H, W].
+        least: Smallest share of the area that a part has; the largest is 1. It is up to a third wider or higher.
+        generator: On the same device.
+    """
+    draws = torch.rand(4, len(images), generator=generator, device=images.device)
+    area = least + (1 - least) * draws[0]
+    low, high = ZOOMED_ASPECT
+    aspect = low * (high / low) ** draws[1]
+    wide, tall = (area * aspect).sqrt().clamp(max=1), (area / aspect).sqrt().clamp(max=1)
+    x, y = (2 * draws[2] - 1) * (1 - wide), (2 * draws[3] - 1) * (1 - tall)
+    none = torch.zeros_like(x)
+    where = torch.stack([torch.stack([wide, none, x], dim=1), torch.stack([none, tall, y], dim=1)], dim=1)
+    grid = F.affine_grid(where, list(images.shape), align_corners=False)
+    return F.grid_sample(images, grid, padding_mode="border", align_corners=False)
 
 
 def jitter(images: Tensor, strength: float, generator: Generator) -> Tensor:

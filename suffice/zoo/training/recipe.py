@@ -43,6 +43,7 @@ class Recipe:
         jitter: Brightness and contrast are multiplied by up to 1 ± this.
         flip: Mirror half of the images left to right.
         crop: Shift images by up to so many pixels, with reflected borders.
+        zoom: A part of each image is enlarged to the whole, of at least this share of its area; 1 shows all of it.
         ema: Decay of the moving average of the weights that is kept in the end; None keeps the last weights.
         teacher: Name of the network to learn from beside the labels; None is no distillation.
         distillation: ``"hard"`` learns the teacher's decisions, ``"soft"`` its probabilities.
@@ -76,6 +77,7 @@ class Recipe:
     jitter: BelowOne = 0.0
     flip: bool = False
     crop: Annotated[int, Range(0)] = 0
+    zoom: Annotated[float, Range(0, 1, above=True)] = 1.0
     ema: BelowOne | None = None
     teacher: str | None = None
     distillation: Distillation = "hard"

@@ -2,8 +2,9 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from suffice.errors import OptionError
 from suffice.zoo.training import Recipe
-from suffice.zoo.training.augment import augmented, erase, flip, jitter, mix, shift
+from suffice.zoo.training.augment import augmented, erase, flip, jitter, mix, shift, zoom
 from suffice.zoo.training.data import Normalize, mean_and_std
 from suffice.zoo.training.distill import distillation_loss
 
@@ -43,6 +44,32 @@ def test_a_flip_mirrors_about_half():
     kept = (flipped == pixels).flatten(1).all(1)
     assert bool((turned ^ kept).all())
     assert 150 < int(turned.sum()) < 250
+
+
+def test_a_zoom_enlarges_a_part_of_the_right_size_and_shape():
+    ramp = torch.arange(64.0).add(0.5) / 64
+    images = torch.stack([ramp.expand(64, 64), ramp[:, None].expand(64, 64), torch.ones(64, 64)]).expand(300, 3, 64, 64)
+    zoomed = zoom(images, 0.25, chance())
+    # Where the colors are places, the inner half of what is seen tells the part, away from the border.
+    wide = (zoomed[:, 0, 32, 48] - zoomed[:, 0, 32, 16]) * 2
+    tall = (zoomed[:, 1, 48, 32] - zoomed[:, 1, 16, 32]) * 2
+    area, aspect = wide * tall, wide / tall
+    assert 0.25 - 1e-3 < area.min() < 0.35
+    assert 0.85 < area.max() < 1 + 1e-3
+    assert 0.7 < aspect.min() < 0.8
+    assert 1.25 < aspect.max() < 1.4
+    left = zoomed[:, 0, 32, 32] - wide / 2
+    assert left.min() > -0.01
+    assert (left + wide).max() < 1.01
+    assert left.std() > 0.05
+    assert torch.allclose(zoomed[:, 2], torch.ones(300, 64, 64), atol=1e-5)
+
+
+def test_zooming_is_asked_for_by_the_recipe():
+    pixels = torch.randint(0, 256, (4, 3, 8, 8), dtype=torch.uint8)
+    assert not torch.equal(augmented(pixels, Recipe(zoom=0.3), BLACK, chance()), pixels / 255)
+    with pytest.raises(OptionError, match="zoom"):
+        Recipe(zoom=0.0)
 
 
 def test_erasing_paints_one_rectangle_on_the_right_share_of_images():

@@ -13,7 +13,7 @@ from suffice.zoo.training import Recipe, Teacher, train
 
 QUICK = Recipe(steps=60, batch=32, lr=0.01)
 # Everything that draws random numbers at once.
-BUSY = replace(QUICK, steps=23, mixup=0.2, erase=0.5, jitter=0.2, flip=True, crop=2, smoothing=0.1, ema=0.9)
+BUSY = replace(QUICK, steps=23, mixup=0.2, erase=0.5, jitter=0.2, flip=True, crop=2, zoom=0.5, smoothing=0.1, ema=0.9)
 
 
 def same(a: nn.Module, b: nn.Module) -> bool:
