@@ -45,10 +45,15 @@ def measured(name, net, images):
     return measure(net, images, maps, name, boxes=[BOX] * len(images), batch_size=5, **QUICK.get(name, {})).values
 
 
+# Half a batch is more than one image of three; all other promises are the same for two.
+OF_BATCHES = {"batch_invariance", "order", "memory"}
+
+
 @pytest.mark.parametrize("check", CHECKS.values(), ids=CHECKS)
 @pytest.mark.parametrize("name", all_metrics())
 def test_promises(name, check):
-    check(lambda net, images: measured(name, net, images), sharp_cnn(), textured(), 1e-5)
+    few = 3 if check.__name__ in OF_BATCHES else 2
+    check(lambda net, images: measured(name, net, images), sharp_cnn(), textured()[:few], 1e-5)
 
 
 @pytest.mark.parametrize("name", all_metrics())
