@@ -106,6 +106,8 @@ def attribute(
         _check_arithmetic(chosen, precision, compile)
     runner = Runner.of(net, runner, batch_size=batch_size, precision=precision, compile=compile).variant(chosen.work)
     opened = open_images(images.detach() if isinstance(images, Tensor) else images)
+    if not len(opened):
+        raise OptionError("There are no images to explain; images= is empty.")
     targets_of(targets, (), len(opened))  # a wrong number of them is said at once
     batches = stream(opened, net.geometry, batch_size=runner.batch_size, on_error=on_error)
     maps, classes, confidences, pictures, rows = [], [], [], [], []

@@ -313,3 +313,9 @@ def test_a_word_of_ours_that_is_nearly_right_is_suggested():
         suffice.attribute(small_cnn(), pictures(1), "gradient", target=1)
     with pytest.raises(OptionError, match="gradient has no option 'colour'; its options are"):
         suffice.attribute(small_cnn(), pictures(1), "gradient", colour=1)
+
+
+def test_no_images_are_said_so():
+    net = AnyOf([(5,)], grid=4).classifier(32)
+    with pytest.raises(OptionError, match="no images"):
+        attribute(net, torch.zeros(0, 3, 32, 32), "gradient")
