@@ -318,4 +318,4 @@ def test_a_word_of_ours_that_is_nearly_right_is_suggested():
 def test_no_images_are_said_so():
     net = AnyOf([(5,)], grid=4).classifier(32)
     with pytest.raises(OptionError, match="no images"):
-        attribute(net, torch.zeros(0, 3, 32, 32), "gradient")
+        attribute(net, suffice.open_images(torch.rand(2, 3, 32, 32))[:0], "gradient")
