@@ -41,7 +41,7 @@ def resnet50_v1(device: str = "cpu") -> suffice.Classifier:
     )
 
 
-def vit_tiny(device: str) -> suffice.Classifier:
+def vit_tiny(device: str = "cpu") -> suffice.Classifier:
     """ViT-Ti/16."""
     return suffice.load(
         "timm/vit_tiny_patch16_224", checkpoint=ASSETS / "vit_tiny_patch16_224.safetensors", device=device
