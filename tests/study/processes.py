@@ -39,7 +39,7 @@ def ended(process: BaseProcess, seconds: float = 120) -> int | None:
     return process.exitcode
 
 
-def wait_for(fact: Callable[[], object], process: BaseProcess | None = None, seconds: float = 120) -> bool:
+def wait_for(fact: Callable[[], object], process: BaseProcess | None = None, seconds: float = 600) -> bool:
     """Wait until something is so, or a process has ended; returns whether it is so."""
     until = time.monotonic() + seconds
     while time.monotonic() < until and (process is None or process.is_alive()):
