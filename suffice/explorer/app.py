@@ -16,6 +16,7 @@ from suffice.explorer.errors import Busy, Unknown
 from suffice.explorer.explorer import Explorer, Message
 from suffice.explorer.guard import LOOPBACK, Guard
 from suffice.explorer.pictures import MOST_BYTES
+from suffice.strangers import parse_json
 
 PAGE = Path(__file__).parent / "page"
 FILES = sorted(path.name for path in PAGE.iterdir() if path.suffix in (".js", ".css", ".html", ".svg"))
@@ -197,8 +198,8 @@ async def _body(request: Any, most: int) -> bytes:
 
 def _parsed(text: str) -> Any:
     try:
-        return json.loads(text, parse_constant=_no_constant)
-    except (ValueError, RecursionError):
+        return parse_json(text, parse_constant=_no_constant)
+    except ValueError:
         raise Unknown("The message is no JSON.") from None
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import math
 import os
 import re
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from suffice.errors import ImageError, ManifestError
+from suffice.strangers import parse_json
 from suffice.vision.images.picture import Box, Boxes, Images, Label, Picture, as_label
 from suffice.vision.images.sources import FileSource
 
@@ -146,8 +146,8 @@ def _jsonl_rows(manifest: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 def _json(text: str, where: str) -> Any:
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
+        return parse_json(text)
+    except ValueError as error:
         raise ManifestError(f"{where}: not valid JSON: {error}.") from error
 
 
