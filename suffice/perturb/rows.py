@@ -7,6 +7,7 @@ device of the columns.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 
 import torch
 from torch import Tensor
@@ -37,9 +38,12 @@ class Rows:
 
     def __getitem__(self, rows: Tensor | slice) -> Rows:
         """Some rows, by a mask, bool [K], by their positions, or by a slice."""
-        if isinstance(rows, Tensor) and rows.dtype == torch.bool:
+        if isinstance(rows, slice):
+            return Rows(**{name: column[rows] for name, column in self.columns.items()})
+        if rows.dtype == torch.bool:
             rows = rows.nonzero().flatten()  # once, not once for each column
-        return Rows(**{name: column[rows] for name, column in self.columns.items()})
+        # On CPUs it is several times as fast as square brackets.
+        return Rows(**{name: column.index_select(0, rows) for name, column in self.columns.items()})
 
     def split(self, mask: Tensor) -> tuple[Rows, Rows]:
         """The rows where a mask, bool [K], is true, and the others."""
@@ -71,9 +75,9 @@ def lexsort(*columns: Tensor) -> Tensor:
         tensor([1, 2, 0])
     """
     keys = [key for column in columns for key in (column.unbind(1) if column.dim() == 2 else (column,))]
-    order = torch.arange(len(keys[0]), device=keys[0].device)
-    for key in reversed(keys):
-        order = order[key[order].sort(stable=True).indices]
+    order = keys[-1].sort(stable=True).indices
+    for key in reversed(keys[:-1]):
+        order = order.index_select(0, key.index_select(0, order).sort(stable=True).indices)
     return order
 
 
@@ -87,7 +91,7 @@ def starts(*columns: Tensor) -> Tensor:
     first = torch.ones(len(columns[0]), dtype=torch.bool, device=columns[0].device)
     if len(first) > 1:
         changed = [c[1:] != c[:-1] for c in columns]
-        first[1:] = torch.stack([c.any(dim=1) if c.dim() == 2 else c for c in changed]).any(dim=0)
+        first[1:] = reduce(torch.logical_or, [c.any(dim=1) if c.dim() == 2 else c for c in changed])
     return first
 
 
@@ -116,7 +120,7 @@ def group_sizes(group: Tensor, groups: int) -> Tensor:
 def unique(*columns: Tensor) -> tuple[Tensor, Tensor]:
     """Distinct rows, sorted: the first occurrence of each [D], and for each row which distinct one it is [K]."""
     order = lexsort(*columns)
-    first = starts(*(c[order] for c in columns))
+    first = starts(*(c.index_select(0, order) for c in columns))
     place = torch.empty_like(order)
     place[order] = first.cumsum(0) - 1
-    return order[first], place
+    return order.index_select(0, first.nonzero().flatten()), place
