@@ -1,4 +1,4 @@
-"""Images that one model is shown many times: decoded and brought to its size once."""
+"""Images that one model is shown many times: decoded, brought to its size and to its device once."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ MOST = 1 << 30  # bytes of pixels
 
 
 def held(net: Classifier, images: Images, most: int = MOST) -> Images:
-    """The same images, whose pixels are kept at the model's size once they are read.
+    """The same images, whose pixels are kept at the model's size and on its device once they are read.
 
     Each map of another model is a new round over the images. Without this, threads would decode them again in every
-    round while a GPU waits.
+    round, and a GPU would wait for them and for their way to it.
 
     Args:
         net: The model that is shown them, and no other.
@@ -53,8 +53,10 @@ class _Held:
 
     def read(self) -> Tensor:
         # A geometry takes a tensor of its own size as it is, so that what is kept goes through it unchanged.
-        pixels = self.net.geometry(self.picture.decode()) if self.pixels is None else self.pixels
-        if self.pixels is None and pixels.nbytes <= self.room.left:
+        if self.pixels is not None:
+            return self.pixels
+        pixels = self.net.geometry(self.picture.decode()).to(self.net.device)
+        if pixels.nbytes <= self.room.left:
             self.room.left -= pixels.nbytes
             self.pixels = pixels
         return pixels

@@ -73,3 +73,11 @@ def test_a_cross_test_decodes_as_often_for_three_models_maps_as_for_two(sources:
         )  # fmt: skip
         reads.append((sum(source.reads for source in sources) - before) // count)
     assert reads[0] == reads[1]  # for each model, however many maps it is shown
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_pixels_wait_on_the_device_of_the_model(sources: list[Counted]) -> None:
+    net = AnyOf([(5,)], grid=4).classifier(32).to("cuda")
+    kept = held(net, images_of(sources))
+    assert {kept[0].decode().device.type, net.prepare(kept).device.type} == {"cuda"}
+    assert torch.equal(net.prepare(kept), net.prepare(images_of(sources)))
