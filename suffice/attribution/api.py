@@ -17,7 +17,7 @@ from suffice.attribution.method import Method, find_method, list_methods
 from suffice.draw import small_picture
 from suffice.errors import OptionError, SufficeWarning, UnreadableImage
 from suffice.perturb.batch import Batch
-from suffice.perturb.runner import Precision, Runner
+from suffice.perturb.runner import AnyPrecision, Runner
 from suffice.progress import counted, plan, reports
 from suffice.vision import Classifier, Model, as_classifier, open_images
 from suffice.vision.anatomy.preserve import preserved
@@ -48,7 +48,7 @@ def attribute(
     *,
     seed: int = 0,
     batch_size: int | Literal["auto"] = "auto",
-    precision: Precision = "fp32",
+    precision: AnyPrecision = "fp32",
     compile: bool = False,
     runner: Runner | None = None,
     on_error: OnError = "raise",
@@ -65,8 +65,9 @@ def attribute(
         targets: The classes to explain: None (the predicted one), an index or label for all, or one per image.
         seed: Seed of everything random; each image's own randomness depends on it and on the image alone.
         batch_size: Inputs per forward, which bounds memory; halved when memory runs out.
-        precision: Of the model: ``"fp32"``, ``"tf32"``, ``"fp16"`` or ``"bf16"``, see :class:`suffice.Runner`. Methods
-            that propagate relevance take fp32 only. Gradients of small scores can be too small for fp16.
+        precision: Of the model: ``"fp32"``, ``"tf32"``, ``"fp16"``, ``"bf16"`` or ``"auto"``, see
+            :class:`suffice.Runner`. Methods that propagate relevance take fp32 only. Gradients of small scores can be
+            too small for fp16.
         compile: Compile the model, for methods that do not look inside it; worth it for long work on a GPU.
         runner: A :class:`suffice.Runner` of this model instead of the three, so that it is compiled or converted once
             for many calls; it chooses the variant that the method needs.
@@ -226,11 +227,11 @@ def _check_fit(method: Method, net: Classifier, options: Mapping[str, Any]) -> N
         raise OptionError(f"{method.name} does not fit {net.name}: {reason}. These fit: {fitting}.")
 
 
-def _check_arithmetic(method: Method, precision: Precision, compile: bool) -> None:
+def _check_arithmetic(method: Method, precision: AnyPrecision, compile: bool) -> None:
     """What was asked for and cannot be is an error; a runner that is shared by many methods adapts to each instead."""
     if compile and method.work not in ("scores", "gradients"):
         raise OptionError(f"{method.name} looks inside the model, which a compiled one does not allow: no compile=.")
-    if precision != "fp32" and method.work == "relevance":
+    if precision not in ("fp32", "auto") and method.work == "relevance":
         raise OptionError(
             f"{method.name} divides by sums near 0, which lower precision cannot tell from it; write precision='fp32'."
         )

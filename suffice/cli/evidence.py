@@ -98,7 +98,9 @@ def evidence(
         Literal["softmax", "sigmoid"] | None, typer.Option(help="What the confidence is.  [default: softmax]")
     ] = None,
     batch: Annotated[int | None, typer.Option(min=1, help="Masked images per forward.")] = None,
-    precision: opt.ModelPrecision = "fp32",
+    precision: Annotated[
+        opt.AnyPrecision, typer.Option(help="Precision of the model; auto: what the device is fast in.")
+    ] = "fp32",
     compile: opt.Compile = False,
     figures: Annotated[
         bool | None, typer.Option("--figures/--no-figures", help=f"Draw graphs; default for up to {FEW} images.")
@@ -142,12 +144,13 @@ def evidence(
     check_format(format)
     opened, net = images.open(), model.load()
     net = net if score is None else net.replace(score=score)
+    named = opt.named_precision(precision, net)
     few = len(opened) <= FEW
     draw = out is not None and (few if figures is None else figures)
     searching: Search
     stopped = False
     if out is None:
-        runner = Runner(net, batch_size=batch or "auto", precision=precision, compile=compile)
+        runner = Runner(net, batch_size=batch or "auto", precision=named, compile=compile)
         stream = EvidenceStream(net, opened, target, settings, runner, on_error=images.on_error_of(opened))
         searching = PassingSearch(stream, search_provenance(runner, settings, target))
     else:
@@ -156,7 +159,7 @@ def evidence(
         if target is not None:
             net.class_index(target)
         wanted = {"kind": "evidence", **_plain(settings), "regions": regions, "target": target}
-        run = {"precision": precision, "compile": compile, "batch": batch or "auto"}
+        run = {"precision": named, "compile": compile, "batch": batch or "auto"}
         study = Study("evidence", images.choice(), model.choice(score=score), {"evidence": wanted}, run)
         with output.asking("Searching"):
             taken = take_up(study, out, device=model.device, overwrite=overwrite)

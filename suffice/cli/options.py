@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from suffice.vision import Classifier
 
 Precision = Literal["fp32", "ieee", "tf32", "bf16", "fp16"]
+AnyPrecision = Literal["fp32", "ieee", "tf32", "bf16", "fp16", "auto"]
 Format = Literal["svg", "png", "pdf"]
 
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, …; default the first GPU, else the CPU.")]
@@ -103,6 +104,16 @@ def note_precision(precision: Precision, methods: list[Method]) -> None:
     in_fp32 = [one.name for one in methods if one.work == "relevance"]
     if in_fp32 and precision != "fp32":
         output.note(f"In fp32, as they propagate relevance: {', '.join(in_fp32)}.")
+
+
+def named_precision(precision: AnyPrecision, net: Classifier) -> Precision:
+    """The precision that is meant; of a study it has a name, as parts of it may be done on different machines."""
+    from suffice.perturb import Runner
+
+    named = Runner(net, precision=precision).precision
+    if precision == "auto":
+        output.note(f"Precision: {named}.")
+    return named
 
 
 def grid_entries(methods: list[Method], options: dict[str, dict[str, Any]], grid: list[str] | None) -> list[Entry]:

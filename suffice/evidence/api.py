@@ -24,7 +24,7 @@ from suffice.options import Amount, Count, Share
 from suffice.perturb import Runner
 from suffice.perturb.baselines import Baseline
 from suffice.perturb.masks import Cells
-from suffice.perturb.runner import Precision
+from suffice.perturb.runner import AnyPrecision
 from suffice.progress import reports
 from suffice.vision import Model, as_classifier
 from suffice.vision.classifier import Targets
@@ -75,7 +75,7 @@ def find_evidence(
     noise_defect: bool = False,
     settings: Settings | str | None = None,
     batch_size: Count | Literal["auto"] = "auto",
-    precision: Precision = "fp32",
+    precision: AnyPrecision = "fp32",
     compile: bool = False,
     runner: Runner | None = None,
     images_at_once: Count | Literal["auto"] = "auto",
@@ -141,7 +141,7 @@ def find_evidence(
         noise_defect: As there: the seed map's noise falls on the red channel only, twice as strong.
         settings: All of the above at once, or the name of a preset; see :func:`suffice.evidence.preset`.
         batch_size: Masked images per forward, or ``"auto"``; halved when memory runs out.
-        precision: ``"fp32"``, ``"tf32"``, ``"fp16"`` or ``"bf16"``.
+        precision: ``"fp32"``, ``"tf32"``, ``"fp16"``, ``"bf16"`` or ``"auto"``, see :class:`suffice.Runner`.
         compile: Compile the model; worth it for long work on a GPU.
         runner: Use this runner of the same classifier instead of the three.
         images_at_once: Images searched side by side; more fill larger batches.

@@ -19,7 +19,7 @@ from suffice.metrics.protocols import Protocol, TargetClass, find_protocol
 from suffice.metrics.scores import Scores
 from suffice.options import check_options
 from suffice.perturb.batch import Batch
-from suffice.perturb.runner import Precision, Runner
+from suffice.perturb.runner import AnyPrecision, Runner
 from suffice.progress import counted, reports
 from suffice.vision import Classifier, Images, Model, as_classifier, open_images
 from suffice.vision.classifier import Targets, targets_of
@@ -41,7 +41,7 @@ def measure(
     normalize: By | None = None,
     seed: int = 0,
     batch_size: int | Literal["auto"] = "auto",
-    precision: Precision = "fp32",
+    precision: AnyPrecision = "fp32",
     compile: bool = False,
     runner: Runner | None = None,
     progress: bool = False,
@@ -65,7 +65,8 @@ def measure(
         normalize: ``"set"`` or ``"image"`` to report curves as (s - b) / (t - b); see :meth:`Scores.normalized`.
         seed: Seed of everything random; each image's own randomness depends on it and on the image alone.
         batch_size: Inputs per forward, which bounds memory; halved when memory runs out.
-        precision: Of the model: ``"fp32"``, ``"tf32"``, ``"fp16"`` or ``"bf16"``.
+        precision: Of the model: ``"fp32"``, ``"tf32"``, ``"fp16"``, ``"bf16"`` or ``"auto"``, see
+            :class:`suffice.Runner`.
         compile: Compile the model; worth it for long work on a GPU.
         runner: A :class:`suffice.Runner` of this model instead of the three, so that it is compiled or converted once
             for many calls.
@@ -108,7 +109,7 @@ def measure(
     outcomes: dict[str, list[Outcome]] = {name: [] for name in wanted}
     asked: list[Tensor] = []
     # As many images as fit a batch: any number of steps then fills whole batches.
-    batches = stream(opened, net.geometry, batch_size=runner.batch_size)
+    batches = stream(opened, net.geometry, batch_size=runner.batch_size, growing=True)
     for decoded in counted(batches, ", ".join(wanted), len(opened), questions_of(net, wanted, choices)):
         index = decoded.index.tolist()
         pixels = decoded.pixels.to(net.device)

@@ -17,7 +17,7 @@ from suffice.metrics.api import choices_of, measure, questions_of
 from suffice.metrics.protocols import Protocol, TargetClass, find_protocol
 from suffice.metrics.score_table import ScoreTable, TableRow
 from suffice.metrics.scores import Scores
-from suffice.perturb.runner import Precision, Runner
+from suffice.perturb.runner import AnyPrecision, Runner
 from suffice.progress import plan, reports, stage
 from suffice.vision import Classifier, Images, Model, as_classifier, open_images
 from suffice.vision.provenance import provenance
@@ -69,7 +69,7 @@ def score_table(
     metric_options: Mapping[str, Any] | None = None,
     seed: int = 0,
     batch_size: int | Literal["auto"] = "auto",
-    precision: Precision = "fp32",
+    precision: AnyPrecision = "fp32",
     compile: bool = False,
     on_error: OnError = "raise",
     on_row: Callable[[TableRow], None] | None = None,
@@ -93,7 +93,8 @@ def score_table(
         metric_options: Of metrics, where they are not to be as the protocol has them; each goes to those that have it.
         seed: Seed of everything random.
         batch_size: Inputs per forward.
-        precision: Of the model; methods that propagate relevance are always in fp32.
+        precision: Of the model; methods that propagate relevance are always in fp32, and with ``"auto"`` so are
+            gradients; the table records that of the metrics.
         compile: Compile the model, once, for the metrics and for methods that do not look inside it.
         on_error: ``"raise"`` the error of an image that cannot be read, or ``"skip"`` it and record it.
         on_row: Called with each row when it is done.
@@ -135,7 +136,10 @@ def score_table(
         "protocol": chosen.name, "metrics": choices, "target_class": explained, "seed": seed,
         "methods": {entry.name: {"method": entry.found.name, "options": dict(entry.options)} for entry in entries},
     }  # fmt: skip
-    about = {net.name: provenance(net, settings, precision=precision) for net in dict.fromkeys(n for n, _ in pairs)}
+    about = {
+        net.name: provenance(net, settings, precision=Runner(net, precision=precision).precision)
+        for net in dict.fromkeys(n for n, _ in pairs)
+    }
     table = ScoreTable((), tuple(metrics), chosen.name, len(opened), tuple(skipped), about)
     runner: Runner | None = None
     for number, (net, entry) in enumerate(pairs):

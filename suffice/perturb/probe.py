@@ -20,7 +20,7 @@ from suffice.perturb.masks import Cells, FloatMasks, Masks, RegionMasks, fill_ce
 from suffice.perturb.memory import Memory, distinct
 from suffice.perturb.regions import Grid
 from suffice.perturb.rows import group_sizes
-from suffice.perturb.runner import Counters, Precision, Runner
+from suffice.perturb.runner import AnyPrecision, Counters, Runner
 from suffice.vision.classifier import Targets
 from suffice.vision.wrap import Model, as_classifier
 
@@ -52,7 +52,7 @@ class Probe:
         grid: Cells a side for questions about regions, or a :class:`Grid`.
         cells: ``"hard"`` or ``"soft"``; see :class:`suffice.perturb.RegionMasks`.
         batch_size: Masked images per forward, or ``"auto"``; halved when memory runs out.
-        precision: ``"fp32"``, ``"tf32"``, ``"fp16"`` or ``"bf16"``; scores stay in fp32.
+        precision: ``"fp32"``, ``"tf32"``, ``"fp16"``, ``"bf16"`` or ``"auto"``; scores stay in fp32.
         compile: Compile the model; worth it for long work on a GPU.
         seed: Seed of random baselines.
         remember: Most answers about regions to keep; 0 to keep none.
@@ -92,7 +92,7 @@ class Probe:
         grid: int | Grid = 7,
         cells: Cells = "hard",
         batch_size: Count | Literal["auto"] = "auto",
-        precision: Precision = "fp32",
+        precision: AnyPrecision = "fp32",
         compile: bool = False,
         seed: int = 0,
         remember: int = 1 << 23,

@@ -22,6 +22,7 @@ from suffice.errors import OptionError
 from suffice.options import Count, check_options
 from suffice.perturb.class_token import without_unread_tokens
 from suffice.perturb.compilation import Compiled
+from suffice.perturb.fast_precision import fast_precision
 from suffice.perturb.folding import fold, foldable
 from suffice.perturb.half import at_least_float32, in_precision
 from suffice.perturb.sizes import Sizes, filled, has_convolutions, size_for, sizes_of
@@ -34,6 +35,7 @@ from suffice.vision.wrap import Model, as_classifier
 
 T = TypeVar("T")
 Precision = Literal["fp32", "ieee", "tf32", "bf16", "fp16"]
+AnyPrecision = Precision | Literal["auto"]
 Work = Literal["scores", "inside", "gradients", "gradients inside", "relevance"]
 
 DTYPES = {**dict.fromkeys(("fp32", "ieee", "tf32"), torch.float32), "bf16": torch.bfloat16, "fp16": torch.float16}
@@ -96,7 +98,8 @@ class Runner:
             eight times finer than bf16; weights that it cannot hold are refused. ``"tf32"`` keeps all numbers in fp32
             and lets the GPU round them to 10 bits inside matrix products, which is faster.
             ``"fp32"`` does what PyTorch is set to; by default that rounds so in convolutions on GPUs. ``"ieee"`` never
-            rounds.
+            rounds. ``"auto"`` is fp32 for gradients; for forwards it is fp16 on GPUs with tensor cores, bf16 on CPUs
+            with units for it, and fp32 elsewhere. Results name the one that was taken.
         compile: Compile the model with ``torch.compile``, for just one shape: incomplete batches are padded.
         fold: Fold batch normalization into convolutions, and leave out what no answer depends on.
         channels_last: Memory layout; ``"auto"`` chooses it for models with convolutions beyond the first layer, which
@@ -106,6 +109,7 @@ class Runner:
 
     Attributes:
         work: What this variant is for.
+        precision: The one that this variant really has, so never ``"auto"``.
         dtype: Of the inputs it wants.
         compiled: Whether it is compiled.
         counters: What went through it and the other variants.
@@ -124,7 +128,7 @@ class Runner:
         net: Model,
         *,
         batch_size: Count | Literal["auto"] = "auto",
-        precision: Precision = "fp32",
+        precision: AnyPrecision = "fp32",
         compile: bool = False,
         fold: bool = True,
         channels_last: bool | Literal["auto"] = "auto",
@@ -133,7 +137,10 @@ class Runner:
         check_options({"batch_size": batch_size, "precision": precision}, Runner.__init__)
         self.net = as_classifier(net)
         self.device, self.work = self.net.device, "scores"
-        self.precision, self.counters = precision, counters or Counters()
+        self.counters = counters or Counters()
+        self.precision: Precision = fast_precision(self.net) if precision == "auto" else precision
+        # Gradients of scores near 1 are smaller than half precision holds: not without being asked for it.
+        self._gradient_precision: Precision = "fp32" if precision == "auto" else precision
         self._asked = (batch_size, compile, fold, channels_last)
         self._variants: dict[str, Runner] = {"scores": self}
         self._prepare()
@@ -149,12 +156,14 @@ class Runner:
     def variant(self, work: Work) -> Runner:
         """The runner for a kind of work on the same model; made when first asked for."""
         if work not in self._variants:
-            made = copy.copy(self)
+            made = copy.copy(self._variants["scores"])
             made.work = work
             for name in ("module", "_forward"):  # each variant has its own
                 made.__dict__.pop(name, None)
             if work == "relevance":
                 made.precision = "fp32"
+            elif "gradients" in work:
+                made.precision = self._gradient_precision
             made._prepare()
             self._variants[work] = made
         return self._variants[work]

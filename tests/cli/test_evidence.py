@@ -167,3 +167,12 @@ def test_no_evidence_says_why(photos):
     found = json.loads(done.stdout)["images"][0]
     assert (found["mses"], found["stopped"], found["confidence"]) == ([], "not a number", None)
     assert "NaN" in run("evidence", photos / "one.png", *QUICK, *nan).stderr
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_precision_that_is_chosen_is_named(photos, monkeypatch, kept):
+    monkeypatch.setattr("suffice.perturb.runner.fast_precision", lambda net: "bf16")
+    more = ("--out", photos / "out") if kept else ()
+    done = run("evidence", photos / "one.png", *QUICK, "--precision", "auto", "--json", *more)
+    assert json.loads(done.stdout)["precision"] == "bf16"
+    assert "Precision: bf16." in done.stderr

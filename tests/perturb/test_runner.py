@@ -251,7 +251,7 @@ def test_where_one_input_does_not_fit_the_error_is_the_models():
 
 def test_options_without_sense_are_refused():
     for options, message in (
-        ({"precision": "fp8"}, "precision='fp8'; it can be 'fp32', 'ieee', 'tf32', 'bf16' or 'fp16'"),
+        ({"precision": "fp8"}, "precision='fp8'; it can be 'fp32', 'ieee', 'tf32', 'bf16', 'fp16' or 'auto'"),
         ({"batch_size": 0}, "batch_size=0; it can be a whole number from 1 on or 'auto'"),
         ({"batch_size": 2.5}, "batch_size=2.5"),
     ):
