@@ -10,16 +10,20 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from suffice.attribution.methods.rise import RandomMasks
+from suffice.bench.published import ONE_AT_A_TIME, published
+from suffice.perturb.masks import cell_of_pixel
 from suffice.vision import Classifier
 
 Call = Callable[[], Any]
-_CAPTUM = ("gradient", "integrated-gradients", "smoothgrad", "occlusion")
-# Names of their classes, in TorchCAM and in pytorch-grad-cam.
+_CAPTUM = ("gradient", "integrated-gradients", "smoothgrad", "occlusion", "deep-lift", "kernel-shap", "lime")
+# Names of their classes, in TorchCAM and in pytorch-grad-cam; None where there is none.
 _CAMS = {
     "grad-cam": ("GradCAM", "GradCAM"),
     "grad-cam++": ("GradCAMpp", "GradCAMPlusPlus"),
     "score-cam": ("ScoreCAM", "ScoreCAM"),
+    "layer-cam": ("LayerCAM", "LayerCAM"),
+    "hires-cam": (None, "HiResCAM"),
+    "eigen-cam": (None, "EigenCAM"),
 }
 
 
@@ -45,12 +49,14 @@ def peers(method: str, work: Work) -> dict[str, Call]:
     if method in _CAPTUM and find_spec("captum"):
         found["captum"] = _captum(work, method)
     if method in _CAMS and work.net.anatomy.kind == "cnn":
-        if find_spec("torchcam"):
-            found["torchcam"] = _torchcam(work, _CAMS[method][0])
+        in_torchcam, in_grad_cam = _CAMS[method]
+        if in_torchcam and find_spec("torchcam"):
+            found["torchcam"] = _torchcam(work, in_torchcam)
         if find_spec("pytorch_grad_cam"):
-            found["pytorch-grad-cam"] = _pytorch_grad_cam(work, _CAMS[method][1])
-    if method == "rise":
-        found["one image at a time"] = _published_rise(work)
+            found["pytorch-grad-cam"] = _pytorch_grad_cam(work, in_grad_cam)
+    loop = published(method, work)
+    if loop is not None:
+        found[ONE_AT_A_TIME] = loop
     return found
 
 
@@ -69,10 +75,36 @@ def _captum(work: Work, method: str) -> Call:
         tunnel = captum.NoiseTunnel(captum.Saliency(logits))
         how = {"nt_samples": options["samples"], "nt_samples_batch_size": work.versions}
         return lambda: tunnel.attribute(leaf, target=targets, stdevs=0.15, **how)
+    if method == "deep-lift":
+        black = work.net.normalize(torch.zeros_like(work.inputs))
+        with work.net.evaluating():
+            rescale = captum.DeepLift(work.net.module)
+        return lambda: rescale.attribute(leaf, black, target=targets)
+    if method in ("kernel-shap", "lime"):
+        return _captum_samples(work, method)
     window, stride = ((3, options[side], options[side]) for side in ("window", "stride"))
     occlusion = captum.Occlusion(lambda x: work.net.scores(logits(x)))
     how = {"target": targets, "perturbations_per_eval": work.versions}
     return lambda: occlusion.attribute(work.inputs, window, stride, **how)
+
+
+def _captum_samples(work: Work, method: str) -> Call:
+    """KernelSHAP and LIME over the cells of a grid, which Captum does for one image after the other."""
+    import captum.attr as captum
+
+    side, net = work.options["grid"], work.net
+    rows, columns = (cell_of_pixel(length, side, work.inputs.device) for length in net.size)
+    cells = rows[:, None] * side + columns
+    kind = captum.KernelShap if method == "kernel-shap" else captum.Lime
+    surrogate = kind(lambda x: net.scores(net.logits(x)))
+    how = {"feature_mask": cells.expand(1, 3, *net.size), "n_samples": work.options["samples"]}
+    how["perturbations_per_eval"] = work.batch_size
+
+    def loop() -> None:
+        for image, target in zip(work.inputs.split(1), work.targets.tolist(), strict=True):
+            surrogate.attribute(image, target=target, **how)
+
+    return loop
 
 
 def _torchcam(work: Work, name: str) -> Call:
@@ -100,21 +132,3 @@ def _pytorch_grad_cam(work: Work, name: str) -> Call:
             it(work.inputs, [ClassifierOutputTarget(target) for target in work.targets.tolist()])
 
     return cam
-
-
-def _published_rise(work: Work) -> Call:
-    """Masks that lie ready in memory, one image after the other, the scores of all classes times all masks."""
-    net, (height, width) = work.net, work.net.size
-    count, share = work.options["masks"], work.options["share"]
-    numbers = torch.arange(count, device=work.inputs.device)
-    masks = RandomMasks(count, work.options["side"], share, 0, 1).make(numbers, net.size)
-
-    @torch.no_grad()
-    def loop() -> Tensor:
-        maps = []
-        for image, target in zip(work.inputs, work.targets.tolist(), strict=True):
-            scores = torch.cat([net.scores(net.logits(part[:, None] * image)) for part in masks.split(work.batch_size)])
-            maps.append((scores.T @ masks.flatten(1))[target] / count / share)
-        return torch.stack(maps).view(-1, height, width)
-
-    return loop

@@ -128,7 +128,7 @@ def methods(
 ) -> None:
     """Images per second of attribution methods, beside the fastest of the peers that are installed.
 
-    Peers are Captum, TorchCAM and pytorch-grad-cam; for RISE, which none of them has, its published loop.
+    Peers are Captum, TorchCAM and pytorch-grad-cam; for RISE, ViT-CX and TIS, which none has, their published loops.
     """
     import torch
 

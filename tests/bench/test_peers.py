@@ -5,6 +5,7 @@ import contextlib
 import pytest
 import torch
 
+import suffice
 from suffice.attribution import attribute, find_method
 from suffice.bench.peers import Work, peers
 from tests.attribution.nets import pictures, small_cnn
@@ -40,6 +41,12 @@ def counting(module):
         ("grad-cam", {}, 1, 1),
         ("grad-cam++", {}, 1, 1),
         ("score-cam", {}, 12 + 1, 0),
+        ("layer-cam", {}, 1, 1),
+        ("hires-cam", {}, 1, 1),
+        ("eigen-cam", {}, 1, 0),
+        ("deep-lift", {}, 2, 1),
+        ("kernel-shap", {"samples": 40, "grid": 3}, 40 + 2, 0),
+        ("lime", {"samples": 40, "grid": 3}, 40, 0),
         ("rise", {"masks": 9}, 9, 0),
     ],
 )
@@ -63,3 +70,19 @@ def test_the_published_loop_of_rise_finds_what_ours_finds():
     found = peers("rise", Work(NET, NET.normalize(images), TARGETS, 8, chosen))["one image at a time"]()
     ours = attribute(NET, images, "rise", TARGETS, masks=20).maps
     torch.testing.assert_close(found, ours, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("vit-cx", {"sigma": 0.0, "threshold": 0.3}),  # without noise, of which each side draws its own
+        ("tis", {"masks": 10**6, "ratio": 0.25}),  # each channel a cluster, so that it does not matter where they begin
+    ],
+)
+def test_the_published_loops_of_transformers_find_what_ours_find(name, options):
+    torch.manual_seed(0)
+    net, images = suffice.load("zoo/deit", device="cpu", pretrained=False), pictures(2, 56)
+    chosen = {**find_method(name).options, **options}
+    found = peers(name, Work(net, net.normalize(images), TARGETS, 8, chosen))["one image at a time"]()
+    ours = attribute(net, images, name, TARGETS, **options).maps
+    torch.testing.assert_close(found, ours, rtol=1e-3, atol=1e-6)
