@@ -6,6 +6,7 @@
 * :func:`compare_pairs`, :class:`Difference`: every two models over the same images: tests, effect sizes, intervals.
 * :func:`rank_models`, :class:`Ranked`: a ranking with letters for those that do not differ.
 * :func:`compare_trainings`, :class:`TrainingDifference`, :func:`seeds_needed`: would other trainings say the same?
+* :func:`adjusted_difference`, :class:`AdjustedDifference`: and at equal accuracy?
 * :func:`how_it_decides`, :class:`Decides`: how compositional and how disjunctive a model is; :func:`explained_by`.
 * :func:`landscape`, :class:`Landscape`: where models lie, by their cross-test.
 * :func:`family_matrix`, :class:`FamilyMatrix`: whether families test alike.
@@ -18,6 +19,7 @@
 * :func:`paired_ratio`, :class:`PairedRatio`: how many times more of something one model has than another.
 """
 
+from suffice.compare.adjusting import AdjustedDifference, adjusted_difference
 from suffice.compare.channels import Activations, activations
 from suffice.compare.cross import cross_test
 from suffice.compare.cross_result import CrossTest
@@ -37,6 +39,7 @@ from suffice.compare.trainings import TrainingDifference, compare_trainings, see
 
 __all__ = [
     "Activations",
+    "AdjustedDifference",
     "ClassEvidence",
     "Comparison",
     "CrossTest",
@@ -55,6 +58,7 @@ __all__ = [
     "Shortcuts",
     "TrainingDifference",
     "activations",
+    "adjusted_difference",
     "average_models",
     "compare_pairs",
     "compare_study",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from suffice.compare.adjusting import AdjustedDifference, adjusted_difference
 from suffice.compare.indices import Index, explained_by, how_it_decides
 from suffice.compare.pairwise import Difference, Numbers, compare_pairs, holm
 from suffice.compare.ranking import rank_models
@@ -52,13 +53,19 @@ QUANTITIES = (
 STRICTER = Quantity("distinct_80", "sub-explanations at 80 %")
 
 
-def of_evidence(table: pyarrow.Table, name: str, contrasts: Sequence[Contrast] = ()) -> list[Section]:
+def of_evidence(
+    table: pyarrow.Table,
+    name: str,
+    contrasts: Sequence[Contrast] = (),
+    accuracies: Mapping[str, float] | None = None,
+) -> list[Section]:
     """The tables of a search for evidence with several models, or with one.
 
     Args:
         table: Of a study, rows with errors left out.
         name: Of the measurement.
         contrasts: The comparisons that the study was made for.
+        accuracies: Of the models, where they are known: architectures are compared at equal accuracy, too.
     """
     made = [_summary(table, name), _decides(table, name), _distribution(table, name)]
     numbers = {one: numbers_of(table, one.column) for one in QUANTITIES}
@@ -68,7 +75,7 @@ def of_evidence(table: pyarrow.Table, name: str, contrasts: Sequence[Contrast] =
         made.insert(2, _differences(found, name, len(numbers[QUANTITIES[0]]) > FEW))
         asked = _asked(numbers, contrasts, name)
         made[1:1] = [asked] if asked else []
-    trainings = _trainings(table, name, contrasts)
+    trainings = _trainings(table, name, contrasts, accuracies or {})
     return [*made, trainings] if trainings else made
 
 
@@ -189,7 +196,9 @@ def _distribution(table: pyarrow.Table, name: str) -> Section:
     return Section(f"{name}-distribution", f"{name}: how few cells", columns, rows, (note,))
 
 
-def _trainings(table: pyarrow.Table, name: str, contrasts: Sequence[Contrast]) -> Section | None:
+def _trainings(
+    table: pyarrow.Table, name: str, contrasts: Sequence[Contrast], accuracies: Mapping[str, float]
+) -> Section | None:
     """Architectures of which there are several trainings: would others say the same?
 
     Where the study names comparisons between them, these alone are made, and corrected for each other.
@@ -201,6 +210,9 @@ def _trainings(table: pyarrow.Table, name: str, contrasts: Sequence[Contrast]) -
     several = {group: models for group, models in groups.items() if len(models) > 1}
     asked = {(c.of, c.against): c.question for c in contrasts if {c.of, c.against} <= set(several)}
     pairs = list(asked or combinations(several, 2))
+    known = {"confidence": {model: _mean(own) for model, own in numbers_of(table, "confidence").items()}}
+    if all(model in accuracies for models in several.values() for model in models):
+        known["accuracy"] = dict(accuracies)
     rows = []
     for one in (*QUANTITIES, STRICTER):
         values = one.values(numbers_of(table, one.column))
@@ -209,19 +221,34 @@ def _trainings(table: pyarrow.Table, name: str, contrasts: Sequence[Contrast]) -
         for (first, second), difference, adjusted in zip(pairs, found, holm([f.p for f in found]), strict=True):
             question = asked.get((first, second)) or f"{first} instead of {second}"
             counts = " and ".join(map(str, difference.trainings))
+            alike = _at_equal(values, several[first], several[second], known)
             rows.append(
                 [
                     question, one.words, counts, one.interval(difference), difference.p, adjusted,
-                    difference.seed_share, difference.seeds_needed(),
+                    difference.seed_share, difference.seeds_needed(), alike and one.interval(alike),
                 ]
             )  # fmt: skip
-    columns = ("question", "of", "trainings", "difference", "p", "p (Holm)", "share of seeds", "seeds needed")
+    equal = f"at equal {' and '.join(known)}"
+    columns = ("question", "of", "trainings", "difference", "p", "p (Holm)", "share of seeds", "seeds needed", equal)
     note = (
         "Trainings and images are both a sample; the share is that of the variance which more trainings would lessen. "
-        "So many of each would show the difference in four of five attempts. Differences of counts are ratios."
+        "So many of each would show the difference in four of five attempts. Differences of counts are ratios. The "
+        "last column is what a regression over networks leaves to the architecture."
     )
     title = f"{name}: would other trainings say the same?"
     return Section(f"{name}-trainings", title, columns, rows, (note,)) if pairs else None
+
+
+def _at_equal(
+    values: Mapping[str, Numbers], first: Sequence[str], second: Sequence[str], known: Mapping[str, Mapping[str, float]]
+) -> AdjustedDifference | None:
+    """The difference of two architectures, adjusted for what else is known of their networks, if these are enough."""
+    outcomes = [[_mean(values[model]) for model in models] for models in (first, second)]
+    beside = {name: ([own[m] for m in first], [own[m] for m in second]) for name, own in known.items()}
+    try:
+        return adjusted_difference(outcomes[0], outcomes[1], beside)
+    except OptionError:
+        return None
 
 
 def _mean(values: Numbers) -> float:

@@ -44,6 +44,12 @@ def of_predictions(table: pyarrow.Table, name: str) -> Section:
     return Section(name, f"{name}: whole images", columns, rows, (note,))
 
 
+def accuracies_of(table: pyarrow.Table) -> dict[str, float]:
+    """The share of right answers of each model; without those of which no truth is known."""
+    right = {model: own[np.isfinite(own)] for model, own in numbers_of(table, "correct").items()}
+    return {model: float(own.mean()) for model, own in right.items() if len(own)}
+
+
 def of_ensembles(table: pyarrow.Table, name: str, crossed: CrossTest | None = None) -> Section | None:
     """What averaging gains: all models, and those that lie farthest apart; None without scores of all classes.
 

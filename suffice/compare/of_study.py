@@ -9,7 +9,7 @@ from suffice.compare.channels import Activations
 from suffice.compare.cross_result import CrossTest
 from suffice.compare.of_cross import of_activations, of_cross_test
 from suffice.compare.of_evidence import of_evidence
-from suffice.compare.of_predictions import of_ensembles, of_predictions
+from suffice.compare.of_predictions import accuracies_of, of_ensembles, of_predictions
 from suffice.compare.sections import Comparison, Section
 from suffice.compare.tables import sole_method, tables_of_kind, without_errors
 from suffice.errors import OptionError, StudyError
@@ -103,13 +103,15 @@ def study_of_models(
 
 def _sections(study: Study) -> Iterator[Section]:
     crossed = dict(_cross_tests(study))
+    accuracies: dict[str, float] = {}
     for name, table in _tables(study, "predictions"):
+        accuracies = accuracies or accuracies_of(table)
         yield of_predictions(table, name)
         ensembles = of_ensembles(table, name, next(iter(crossed.values()), None))
         if ensembles is not None:
             yield ensembles
     for name, table in _tables(study, "evidence"):
-        yield from of_evidence(table, name, study.asked.contrasts)
+        yield from of_evidence(table, name, study.asked.contrasts, accuracies)
     for name, found in crossed.items():
         yield from of_cross_test(found, name)
     for name, table in _tables(study, "activations"):
