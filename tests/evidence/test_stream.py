@@ -47,7 +47,8 @@ def same(a, b):
     return (a.target, a.stopped, a.levels, a.questions) == (b.target, b.stopped, b.levels, b.questions)
 
 
-COUNT = 20
+COUNT = 12
+SEARCH = {"baseline": "black", "grid": 5, "max_size": 6}
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +56,7 @@ def searched(net):
     """Evidence of many images, searched side by side, and the batches in which the network was asked."""
     sizes = []
     handle = net.module.register_forward_pre_hook(lambda module, inputs: sizes.append(len(inputs[0])))
-    found = find_evidence(net, blobs(COUNT), baseline="black", images_at_once=12, batch_size=64, max_size=6)
+    found = find_evidence(net, blobs(COUNT), images_at_once=8, batch_size=64, **SEARCH)
     handle.remove()
     return found, sizes
 
@@ -69,15 +70,22 @@ def test_an_image_alone_and_among_others(net, together):
     assert [e.index for e in together] == list(range(COUNT))
     assert {e.levels for e in together} >= {3, 4, 5, 6}  # searches of different depth, side by side
     for i in (0, COUNT - 1):
-        assert same(find_evidence(net, blobs(COUNT)[i : i + 1], baseline="black", max_size=6)[0], together[i])
+        assert same(find_evidence(net, blobs(COUNT)[i : i + 1], **SEARCH)[0], together[i])
 
 
 @pytest.mark.parametrize(("batch_size", "at_once", "count"), [(1, 1, 1), (7, 3, 4), (512, 8, 8)])
 def test_batch_size_changes_nothing(net, together, batch_size, at_once, count):
-    other = find_evidence(
-        net, blobs(COUNT)[:count], baseline="black", max_size=6, batch_size=batch_size, images_at_once=at_once
-    )
+    other = find_evidence(net, blobs(COUNT)[:count], batch_size=batch_size, images_at_once=at_once, **SEARCH)
     assert all(same(a, b) for a, b in zip(together, other, strict=False))
+
+
+def test_batch_size_changes_nothing_where_deletion_finds_it(net):
+    """Two cells are never enough here."""
+    shallow = {**SEARCH, "max_size": 2}
+    found = find_evidence(net, blobs(3), batch_size=64, **shallow)
+    assert {mse.found for one in found for mse in one.mses} == {"deletion"}
+    other = find_evidence(net, blobs(3), batch_size=7, images_at_once=2, **shallow)
+    assert all(same(a, b) for a, b in zip(found, other, strict=True))
 
 
 def test_batches_are_full_until_few_images_are_left(searched):
@@ -86,7 +94,7 @@ def test_batches_are_full_until_few_images_are_left(searched):
 
 
 def test_the_search_equals_the_literal_twin_on_a_network(net, together):
-    choices = Settings(baseline="black", max_size=6)
+    choices = Settings(**SEARCH)
     compared = 0
     for image, evidence in zip(blobs(COUNT)[:4], together, strict=False):
         twin = search_one_at_a_time(OneAtATime(net, image, choices), choices)
