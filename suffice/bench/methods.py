@@ -16,6 +16,7 @@ from suffice.perturb import Batch, Runner
 from suffice.perturb.runner import Precision
 from suffice.vision import Classifier
 
+OURS = "suffice"
 # Work that takes so many seconds need not be timed again.
 LONG = 5.0
 # Options under which both sides do the same work.
@@ -28,7 +29,7 @@ SAME_WORK: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class MethodTiming:
-    """Speed of one method, ours and the fastest peer's.
+    """Speed of one method, ours and that of its peers, of which the fastest is named.
 
     Efficiency is that of forwards alone: None for methods with gradients. One that leaves out tokens can exceed 1.
     """
@@ -42,6 +43,7 @@ class MethodTiming:
     peer: str | None  # None where no package has it, or none is installed
     peer_images_per_second: float | None  # on the same images
     speed_up: float | None  # ours / theirs
+    speed_ups: Mapping[str, float]  # the same beside each peer, by its name
 
 
 def benchmark_methods(
@@ -85,17 +87,15 @@ def benchmark_methods(
         def ours() -> None:
             explain(replace(batch, runner=runner), method, **chosen)  # noqa: B023
 
-        before = replace(runner.counters)
-        calls, seconds = _best(ours, rounds, net.device)
-        done = calls * len(pixels)
-        forwards = (runner.counters.forwards - before.forwards) / done
-        own = len(pixels) / seconds
         first = slice(0, peer_images or len(pixels))
         work = Work(net, net.normalize(pixels[first]), targets[first], batch_size, {**method.options, **chosen})
-        speeds = {
-            package: len(work.inputs) / _best(call, rounds, net.device)[1]
-            for package, call in peers(method.name, work).items()
-        }
+        before = replace(runner.counters)
+        seconds = _in_turns({OURS: ours, **peers(method.name, work)}, rounds, net.device)
+        own_seconds = seconds.pop(OURS)
+        done = len(own_seconds) * len(pixels)
+        forwards = (runner.counters.forwards - before.forwards) / done
+        own = len(pixels) / min(own_seconds[1:])
+        speeds = {package: len(work.inputs) / min(each[1:]) for package, each in seconds.items()}
         theirs, peer = max(((speed, package) for package, speed in speeds.items()), default=(None, None))
         yield MethodTiming(
             method=method.name,
@@ -107,12 +107,21 @@ def benchmark_methods(
             peer=peer,
             peer_images_per_second=theirs,
             speed_up=None if theirs is None else own / theirs,
+            speed_ups={package: own / speed for package, speed in speeds.items()},
         )
 
 
-def _best(call: Callable[[], Any], rounds: int, device: torch.device) -> tuple[int, float]:
-    """How often it was called, and seconds of the fastest call after the first; long ones need fewer rounds."""
-    seconds: list[float] = []
-    while len(seconds) < 2 or (len(seconds) <= rounds and sum(seconds[1:]) < LONG):
-        seconds.append(seconds_of(call, device))
-    return len(seconds), min(seconds[1:])
+def _in_turns(calls: Mapping[str, Callable[[], Any]], rounds: int, device: torch.device) -> dict[str, list[float]]:
+    """Seconds of each call, one after the other in turns, as machines change; the first of each is to warm up.
+
+    Long ones need fewer rounds.
+    """
+    seconds: dict[str, list[float]] = {name: [] for name in calls}
+    while True:
+        wanted = [
+            name for name, each in seconds.items() if len(each) < 2 or (len(each) <= rounds and sum(each[1:]) < LONG)
+        ]
+        if not wanted:
+            return seconds
+        for name in wanted:
+            seconds[name].append(seconds_of(calls[name], device))

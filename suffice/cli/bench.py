@@ -39,6 +39,7 @@ PROBE_COLUMNS = {
 METHODS_COLUMNS = {
     "method": "{}", "precision": "{}", "images/s": "{:,.2f}", "forwards": "{:,.0f}", "backwards": "{:,.0f}",
     "efficiency": "{:.2f}", "peer": "{}", "its images/s": "{:,.2f}", "speed-up": "{:.2f} ×",
+    "beside each": "{:.2f} ×",
 }  # fmt: skip
 
 
@@ -194,6 +195,8 @@ def _setting(*words: str, batch_size: int, precision: str, compile: bool) -> str
 
 
 def _cell(value: object, text: str) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {text.format(each)}" for name, each in value.items()) or "–"
     return "–" if value is None else text.format(value)
 
 

@@ -53,9 +53,13 @@ def test_efficiency_is_that_of_forwards_alone(timings):
 
 def test_timings_have_peers_where_there_are_some(timings):
     assert timings["rise"].peer == "one image at a time"
+    assert timings["rise"].speed_ups == {"one image at a time": timings["rise"].speed_up}
     assert timings["rise"].speed_up > 0
     assert timings["vit-cx"].peer is None
     assert timings["vit-cx"].speed_up is None
+    for timing in timings.values():
+        assert timing.speed_up == min(timing.speed_ups.values(), default=None)
+        assert (timing.peer in timing.speed_ups) == (timing.peer is not None)
 
 
 def test_precision_is_the_one_that_the_method_really_has():
