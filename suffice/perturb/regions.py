@@ -105,7 +105,7 @@ class Grid:
         # Byte by byte, by a table: eight truth values at once.
         numbers = self.as_words(regions).view(torch.uint8).flatten().int()
         eights = _bits_of_bytes(str(regions.device)).index_select(0, numbers)
-        return eights.view(torch.bool).view(len(regions), -1)[:, : self.cells]
+        return eights.view(torch.bool).view(len(regions), 64 * self.words)[:, : self.cells]
 
     def count(self, regions: Tensor) -> Tensor:
         """Number of cells of each region, [K] int64."""
