@@ -166,18 +166,20 @@ def test_trainings_are_compared_where_there_are_several(monkeypatch):
                 {
                     "model": f"{group}#{seed}", "group": group, "seed": str(seed), "index": i,
                     "mses": 3 + i + shift + seed, "mean_size": 2.0 + i / 9 + seed / 9, "distinct_50": 9 + i + seed,
-                    "distinct_80": 5 + i + seed,
+                    "distinct_80": 5 + i + seed, "confidence": 0.9,
                 }
                 for i in range(count)
             ]  # fmt: skip
-    section = _trainings(pa.Table.from_pylist(table), "evidence", ())
+    section = _trainings(pa.Table.from_pylist(table), "evidence", (), {})
     found = {row["of"]: row for row in rows(section)}
     assert found["MSEs"]["question"] == "a instead of b"
     assert found["MSEs"]["difference"].high < 1  # the first has fewer
     assert found["cells of an MSE"]["difference"].value == pytest.approx(0, abs=1e-9)
     assert found["MSEs"]["trainings"] == "3 and 3"
     asked = [Contrast("b", "a", "more of it")]
-    (named,) = (row for row in rows(_trainings(pa.Table.from_pylist(table), "evidence", asked)) if row["of"] == "MSEs")
+    (named,) = (
+        row for row in rows(_trainings(pa.Table.from_pylist(table), "evidence", asked, {})) if row["of"] == "MSEs"
+    )
     assert named["question"] == "more of it"
     assert named["difference"].value == pytest.approx(1 / found["MSEs"]["difference"].value)
 
