@@ -24,7 +24,7 @@ class Keys(NamedTuple):
 
     def take(self, rows: Tensor) -> Keys:
         """Some of them."""
-        return Keys(self.hash[rows], self.columns[rows])
+        return Keys(self.hash.index_select(0, rows), self.columns.index_select(0, rows))
 
 
 class _Run(NamedTuple):
@@ -48,8 +48,8 @@ class Memory:
         values = torch.zeros(len(known), self.columns, device=known.device)
         for run in self._runs:
             row = torch.searchsorted(run.keys.hash, keys.hash).clamp_(max=len(run.values) - 1)
-            here = (run.keys.columns[row] == keys.columns).all(dim=1)
-            values = torch.where(here[:, None], run.values[row], values)
+            here = (run.keys.columns.index_select(0, row) == keys.columns).all(dim=1)
+            values = torch.where(here[:, None], run.values.index_select(0, row), values)
             known |= here
         return known, values
 
@@ -72,7 +72,7 @@ class Memory:
         for run in self._runs:
             stays = (~torch.isin(run.keys.columns[:, 0], images)).nonzero().flatten()
             if len(stays):
-                kept.append(_Run(run.keys.take(stays), run.values[stays]))
+                kept.append(_Run(run.keys.take(stays), run.values.index_select(0, stays)))
         self._runs = kept
 
 
@@ -83,19 +83,19 @@ def distinct(images: Tensor, words: Tensor) -> tuple[Keys, Tensor]:
     """
     columns = torch.cat([images[:, None], words], dim=1)
     hashes, order = _hash(columns).sort()
-    columns = columns[order]
+    columns = columns.index_select(0, order)
     first = torch.ones_like(hashes, dtype=torch.bool)
     first[1:] = (columns[1:] != columns[:-1]).any(dim=1)
     number = torch.empty_like(order)
     number[order] = first.cumsum(0) - 1
     rows = first.nonzero().flatten()
-    return Keys(hashes[rows], columns[rows]), number
+    return Keys(hashes, columns).take(rows), number
 
 
 def _merge(a: _Run, b: _Run) -> _Run:
     hashes, order = torch.cat([a.keys.hash, b.keys.hash]).sort()
-    columns = torch.cat([a.keys.columns, b.keys.columns])[order]
-    return _Run(Keys(hashes, columns), torch.cat([a.values, b.values])[order])
+    columns = torch.cat([a.keys.columns, b.keys.columns]).index_select(0, order)
+    return _Run(Keys(hashes, columns), torch.cat([a.values, b.values]).index_select(0, order))
 
 
 def _hash(columns: Tensor) -> Tensor:

@@ -336,5 +336,5 @@ def _blend(shown: Tensor, hidden: Tensor, images: Tensor, mask: Tensor, channels
     if mask.dtype == torch.bool:
         blended = torch.where(mask, shown, hidden)
     else:
-        blended = torch.lerp(hidden, shown, mask.to(shown.dtype))
+        blended = hidden.lerp_(shown, mask.to(shown.dtype))  # into a copy: on CPUs, new memory takes longer than mixing
     return blended.permute(0, 3, 1, 2) if channels_last else blended

@@ -105,7 +105,7 @@ class Grid:
         # Byte by byte, by a table: eight truth values at once.
         numbers = self.as_words(regions).view(torch.uint8).flatten().int()
         eights = _bits_of_bytes(str(regions.device)).index_select(0, numbers)
-        return eights.view(torch.bool).view(len(regions), 64 * self.words)[:, : self.cells]
+        return eights.view(torch.bool).view(-1, self.words * WORD)[:, : self.cells]
 
     def count(self, regions: Tensor) -> Tensor:
         """Number of cells of each region, [K] int64."""
@@ -145,12 +145,12 @@ class Grid:
             [M] or [M, words].
         """
         parent, cell = self.to_bits(regions).nonzero(as_tuple=True)
-        return parent, cell, regions[parent] ^ self.single(cell)
+        return parent, cell, regions.index_select(0, parent) ^ self.single(cell)
 
     def with_each(self, regions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Every way to put one more cell into each region; see :meth:`without_each`."""
         parent, cell, _ = self.without_each(self.complement(regions))
-        return parent, cell, regions[parent] | self.single(cell)
+        return parent, cell, regions.index_select(0, parent) | self.single(cell)
 
     def keys(self, group: Tensor, regions: Tensor) -> tuple[Tensor, ...]:
         """Columns that order regions by a group, [K] from 0 to 16,383, and then by themselves.

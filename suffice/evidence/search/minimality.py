@@ -72,32 +72,33 @@ class Certifier:
     So the subsets that are handed out, unless they contain another one of them, are certain as well.
 
     Attributes:
-        subsets: Those being enlarged; columns ``slot``, ``region`` and ``root``, the set they are below.
+        subsets: Those being enlarged; columns ``slot``, ``region``, ``root`` (the set they are below) and ``room`` (its
+            cells beyond the last one of the subset).
         budget: Most subsets to evaluate for one image.
     """
 
     def __init__(self, grid: Grid, budget: int, slots: int, device: torch.device) -> None:
         self.grid, self.budget = grid, budget
         self._sufficient = no_sets(grid, device)
-        self.subsets = self._sufficient.but(root=grid.empty(0, device))
+        self.subsets = self._sufficient.but(root=grid.empty(0, device), room=grid.empty(0, device))
         self._cut = self._sufficient
         self.spent = torch.zeros(slots, dtype=torch.long, device=device)
+        everything = torch.ones(grid.cells, grid.cells, dtype=torch.bool, device=device)
+        self._beyond = grid.from_bits(everything.triu(1))  # the cells beyond each cell
 
     def begin(self, slot: Tensor, root: Tensor) -> None:
         """Start below sets that suffice."""
         self.spent[slot] = 0
-        new = Rows(slot=slot, region=self.grid.empty(len(slot), slot.device), root=root)
+        new = Rows(slot=slot, region=self.grid.empty(len(slot), slot.device), root=root, room=root)
         self.subsets = Rows.cat([self.subsets, new])
 
     def questions(self) -> Rows:
         """Each subset enlarged by a cell of its root beyond its last one: none comes twice below the same root."""
         if not len(self.subsets):
             return self.subsets
-        inside, room = self.grid.to_bits(self.subsets.region), self.grid.to_bits(self.subsets.root)
-        beyond = inside.flip(1).cumsum(dim=1).flip(1) == 0
-        parent, cell = (room & beyond).nonzero(as_tuple=True)
+        parent, cell, room = self.grid.without_each(self.subsets.room)
         larger = self.subsets[parent]
-        larger = larger.but(region=larger.region | self.grid.single(cell))
+        larger = larger.but(region=larger.region | self.grid.single(cell), room=room & self._beyond[cell])
         proper = (self.grid.as_words(larger.region) != self.grid.as_words(larger.root)).any(dim=1)
         subsets = larger[proper]
 

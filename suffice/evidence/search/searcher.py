@@ -10,6 +10,7 @@ first image to the last.
 from __future__ import annotations
 
 from enum import IntEnum
+from itertools import islice
 from typing import Any, get_args
 
 import torch
@@ -278,13 +279,8 @@ class Searcher:
         slots = done.nonzero().flatten().tolist()
         if not slots:
             return {}
-        mine, self._mses = self._mses.split(done[self._mses.slot])
-        mine = mine.sorted_by("slot", "rank")
         sure = self.oracle.sure
-        ratio = rounded(sure.ask(mine.slot, mine.region).ratio)  # remembered
-        asked = mine.rank >> BITS & (1 << BITS) - 1
-        mses = self._by_slot(done, mine.but(ratio=ratio, asked=asked))
-        below = self._by_slot(done, self.lattice.collect(done))
+        mses, below = self._explanations(done), self._by_slot(done, self.lattice.collect(done))
         columns = {
             "confidence": sure.probe.whole,
             "baseline_confidence": sure.hidden,
@@ -293,30 +289,27 @@ class Searcher:
             "mended": self.mended,
             "truncated": self.lattice.truncated,
             "stopped": self.reason,
-            "deleted": self.deleted,
         }
         spent_on = dict(zip(NAMES, self.spent, strict=True)) | {"confirming": self.oracle.spent}
         facts, spent = _by_row(columns, done), _by_row(spent_on, done)
         self.phase[done] = Phase.IDLE
         self.active -= len(slots)
-        fields = map(self._fields, mses, below, facts, spent)
+        fields = map(_fields, mses, below, facts, spent)
         return dict(zip(slots, fields, strict=True))
 
-    def _fields(self, mses: Rows, below: Rows, facts: dict[str, Any], spent: dict[str, int]) -> dict[str, Any]:
-        """The fields of one image's evidence."""
-        way: Way = "deletion" if facts.pop("deleted") else "beam"
-        threshold = self.settings.threshold
-        numbers = zip(mses.ratio.tolist(), mses.certified.tolist(), mses.asked.tolist(), strict=True)
-        return facts | {
-            "mses": tuple(
-                MSE(cells, ratio, certified, ratio - threshold, way, asked)
-                for cells, (ratio, certified, asked) in zip(self.grid.to_cells(mses.region), numbers, strict=True)
-            ),
-            "regions": below.region,
-            "ratios": below.ratio,
-            "stopped": REASONS[facts["stopped"]],
-            "spent": {name: number for name, number in spent.items() if number},
-        }
+    def _explanations(self, done: Tensor) -> list[tuple[MSE, ...]]:
+        """Hand out and forget the MSEs of each of the slots that are done."""
+        mine, self._mses = self._mses.split(done[self._mses.slot])
+        mine = mine.sorted_by("slot", "rank")
+        ratio = rounded(self.oracle.sure.ask(mine.slot, mine.region).ratio)  # remembered
+        asked, deleted = mine.rank >> BITS & (1 << BITS) - 1, self.deleted[mine.slot]
+        numbers = (column.tolist() for column in (ratio, mine.certified, asked, deleted))
+        threshold, ways = self.settings.threshold, get_args(Way)
+        mses = (
+            MSE(cells, ratio, certified, ratio - threshold, ways[deleted], asked)
+            for cells, ratio, certified, asked, deleted in zip(self.grid.to_cells(mine.region), *numbers, strict=True)
+        )
+        return [tuple(islice(mses, number)) for number in self._count(mine)[done].tolist()]
 
     def _by_slot(self, done: Tensor, rows: Rows) -> list[Rows]:
         """Rows that belong to the slots that are done, cut by slot, on the CPU."""
@@ -325,6 +318,17 @@ class Searcher:
         # Parts are copied: a view of one image's rows would keep those of all the others in memory.
         cut = {name: [p.clone() for p in c[order].cpu().split(lengths)] for name, c in rows.columns.items()}
         return [Rows(**dict(zip(cut, parts, strict=True))) for parts in zip(*cut.values(), strict=True)]
+
+
+def _fields(mses: tuple[MSE, ...], below: Rows, facts: dict[str, Any], spent: dict[str, int]) -> dict[str, Any]:
+    """The fields of one image's evidence."""
+    return facts | {
+        "mses": mses,
+        "regions": below.region,
+        "ratios": below.ratio,
+        "stopped": REASONS[facts["stopped"]],
+        "spent": {name: number for name, number in spent.items() if number},
+    }
 
 
 def _by_row(columns: dict[str, Tensor], rows: Tensor) -> list[dict[str, Any]]:
