@@ -27,7 +27,14 @@ def runner(request):
 
 # Score-CAM reads what Grad-CAM reads, and then asks for scores as occlusion does, once for each of many channels.
 SOME_ARE_ENOUGH = {"score-cam": ("vgg", "deit", "tutorial-cnn")}
-CASES = [(net, name) for net in NAMES for name in INSIDE if net in SOME_ARE_ENOUGH.get(name, NAMES)]
+# Larger kernels or windows, and one norm for another: of each family one such variant is tried every time.
+VARIANTS = ("convnext-3", "convnext-3-gn", "swin-4-gn")
+CASES = [
+    pytest.param(net, name, marks=[pytest.mark.slow] if net in VARIANTS else [])
+    for net in NAMES
+    for name in INSIDE
+    if net in SOME_ARE_ENOUGH.get(name, NAMES)
+]
 FEW = {**QUICK, "occlusion": {"window": 28, "stride": 28}}
 
 

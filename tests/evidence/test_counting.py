@@ -15,7 +15,7 @@ from suffice.testing import AnyOf, WeightedSum
 from tests.evidence.twins import SEEDS, formula, literal_counts, search_bank, search_oracle, strength_of
 
 
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=2, deadline=None)  # of many formulas each
 @given(SEEDS)
 def test_all_readings_on_random_formulas(seeds):
     oracles = [formula(seed, low=0.6 if seed % 2 else 0.02) for seed in seeds]

@@ -198,8 +198,15 @@ def test_an_own_image_is_dropped_in(visit, link, tmp_path):
     page.wait_for_selector(".toast.bad >> text=Cannot read broken.png")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
+@pytest.mark.parametrize(
+    ("size", "scheme"),
+    [
+        pytest.param(WIDE, "light", id="wide-light"),
+        pytest.param(PHONE, "dark", id="phone-dark"),
+        pytest.param(WIDE, "dark", id="wide-dark", marks=pytest.mark.slow),
+        pytest.param(PHONE, "light", id="phone-light", marks=pytest.mark.slow),
+    ],
+)
 def test_any_width_and_any_light(visit, link, scheme, size):
     page = visit(link, "cells=AAACAwAAAA", viewport=size, color_scheme=scheme)
     answered(page, (17, 24, 25))

@@ -17,6 +17,9 @@ NAMES = [
     *("swin", "swin-4", "swin-4-bn", "swin-4-gn", "nest"),
     *("deit", "deit-distilled", "pit", "pit-distilled", "levit"),
 ]
+# One network under two recipes, and others with one norm or kernel for another, of which one of each kind is enough.
+VARIANTS = ("resnet-aug", "convnext-3", "convnext-3-gn", "swin-4", "swin-4-gn")
+EACH = [pytest.param(name, marks=[pytest.mark.slow] if name in VARIANTS else []) for name in NAMES]
 DISTILLED = ["deit-distilled", "pit-distilled", "levit"]
 # The grid of the target layer, tokens before the patches, and the number of attention layers.
 PARTS = {
@@ -84,7 +87,7 @@ def test_made_by_timm_and_of_like_size(name):
     assert fewest < sum(p.numel() for p in net.parameters()) < 0.8e6
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", EACH)
 @pytest.mark.parametrize(("classes", "size"), [(16, 56), (100, 64)])
 def test_images_of_both_sizes(name, classes, size):
     net = made(name, num_classes=classes, size=size).eval()
@@ -100,7 +103,7 @@ def test_impossible_requests():
             build("nest", size=size)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", EACH)
 def test_learns(name):
     net = made(name).train()
     pixels, labels = torch.randn(8, 3, 56, 56), torch.arange(8)
@@ -115,7 +118,7 @@ def test_learns(name):
         assert parameter.grad.abs().max() > 0, key
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", EACH)
 def test_evaluation_repeats_itself_and_sees_each_image_alone(name):
     net = made(name)
     pixels = torch.randn(4, 3, 56, 56)
@@ -129,7 +132,7 @@ def test_evaluation_repeats_itself_and_sees_each_image_alone(name):
     assert (together - together[:1])[1:].abs().max() > 1e-4
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", EACH)
 def test_bfloat16(name):
     pixels = torch.randn(2, 3, 56, 56)
     with torch.no_grad():

@@ -54,8 +54,8 @@ def _some(study: Study, shard: Any, columns: Sequence[str]) -> pyarrow.Table:
     assert study.store is not None
     with study.store.fs.open(study.store.path(shard.table), "rb") as file:
         opened = pq.ParquetFile(file)
-        there = [name for name in (*columns, "error") if name in opened.schema_arrow.names]
-        return opened.read(there).replace_schema_metadata()
+        known = set(opened.schema_arrow.names)  # which is made anew each time that it is asked for
+        return opened.read([name for name in (*columns, "error") if name in known]).replace_schema_metadata()
 
 
 def families_of(study: Study, models: Sequence[str] | None = None) -> dict[str, str]:
