@@ -22,7 +22,7 @@ from suffice.metrics import find_metric, measure
 from suffice.metrics.curves import CurveChoices
 from suffice.metrics.protocols import TargetClass
 from suffice.options import Count, check_options
-from suffice.perturb.runner import Precision, Runner
+from suffice.perturb.runner import AnyPrecision, Runner
 from suffice.progress import reports
 from suffice.vision import Classifier, Images, Model, as_classifier, open_images
 from suffice.vision.classifier import Targets
@@ -44,7 +44,7 @@ def cross_test(
     options: Mapping[str, Any] | None = None,
     seed: int = 0,
     batch_size: Count | Literal["auto"] = "auto",
-    precision: Precision = "fp32",
+    precision: AnyPrecision = "fp32",
     compile: bool = False,
     progress: bool = False,
     **choices: Any,
@@ -115,7 +115,8 @@ def cross_test(
                 raw[name][row, column] = values
                 if row == column:
                     whole[column], hidden[name][column] = found.whole, found.hidden[name]
-    about = provenance(given[0], {"method": method, "options": dict(options or {}), "protocol": protocol, **choices})
+    settings = {"method": method, "options": dict(options or {}), "protocol": protocol, **choices}
+    about = provenance(given[0], settings, precision=runners[0].precision)
     about |= {"models": [net.name for net in given], "target": target_class}
     families = tuple(net.family or "" for net in given)
     models = tuple(net.name for net in given)

@@ -113,10 +113,16 @@ def test_alike_models_lie_together_and_are_a_family(metric):
     assert families.p < 0.2  # of ten ways to make two families of three, the best and its mirror image
 
 
+def test_the_precision_is_said():
+    models, image = nets({"a": [(8,)], "b": [(4,)]}, 48), torch.ones(1, 3, 48, 48)
+    rough = cross_test(models, image, "occlusion", "insertion", options=OCCLUSION, steps=2, precision="bf16")
+    assert rough.about["precision"] == "bf16"
+
+
 def test_the_papers_protocol_is_the_default():
     models, image = nets({"a": [(8,)], "b": [(4,)]}, 48), torch.ones(1, 3, 48, 48)
     found = cross_test(models, image, "occlusion", "insertion", options=OCCLUSION)
-    assert found.about["settings"]["protocol"] == "jiang"
+    assert (found.about["settings"]["protocol"], found.about["precision"]) == ("jiang", "fp32")
     assert find_protocol("jiang").choices["insertion"]["units"] == 28
     table = found.to_arrow()
     assert table.num_rows == 4
