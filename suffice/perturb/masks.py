@@ -70,7 +70,9 @@ class RegionMasks:
 
     def shown(self, rows: slice, device: torch.device) -> Tensor:
         """Whether each cell is shown, bool [B, side, side]: all there is to know of hard cells."""
-        return self.grid.to_bits(self.regions[rows].to(device)).view(-1, self.grid.side, self.grid.side)
+        bits = self.grid.to_bits(self.regions[rows].to(device))
+        # Contiguous, as what is compiled is compiled for strides too.
+        return bits.contiguous().view(-1, self.grid.side, self.grid.side)
 
 
 class FloatMasks:
