@@ -109,7 +109,7 @@ def measure(
     outcomes: dict[str, list[Outcome]] = {name: [] for name in wanted}
     asked: list[Tensor] = []
     # As many images as fit a batch: any number of steps then fills whole batches.
-    batches = stream(opened, net.geometry, batch_size=runner.batch_size, growing=True)
+    batches = stream(opened, net.geometry, batch_size=runner.batch_size)
     for decoded in counted(batches, ", ".join(wanted), len(opened), questions_of(net, wanted, choices)):
         index = decoded.index.tolist()
         pixels = decoded.pixels.to(net.device)

@@ -119,7 +119,6 @@ class PixelStream:
     workers: int
     on_error: OnError
     ahead: int
-    growing: bool = False
     skipped: list[Skip] = field(default_factory=list)
 
     def one_by_one(self) -> Decoding:
@@ -132,10 +131,8 @@ class PixelStream:
 
     def _batches(self, decoding: Decoding) -> Iterator[PixelBatch]:
         # Closed also when the loop over the batches is left early, or interrupted.
-        size = -(-self.batch_size // 8) if self.growing else self.batch_size
         with closing(decoding):
-            while chunk := decoding.take(size):
-                size = min(2 * size, self.batch_size)
+            while chunk := decoding.take(self.batch_size):
                 yield PixelBatch(torch.tensor([index for index, _ in chunk]), torch.stack([p for _, p in chunk]))
                 del chunk  # or the last batch would stay in memory while the next is gathered
 
@@ -162,7 +159,6 @@ def stream(
     workers: Count | None = None,
     on_error: OnError = "raise",
     ahead: Count | None = None,
-    growing: bool = False,
 ) -> PixelStream:
     """Decode images, bring them to one size, and batch them.
 
@@ -176,8 +172,6 @@ def stream(
         on_error: ``"raise"`` the error of an image that cannot be read, or ``"skip"`` it and note it in
             ``.skipped``. Errors that are not about an image are always raised.
         ahead: How many images to decode ahead; default: a little more than two batches.
-        growing: Begin with an eighth of a batch, and double: with work that takes long for each image, the model need
-            not wait until a whole batch is decoded.
 
     Returns:
         An iterable of :class:`PixelBatch`, in the order of the images.
@@ -190,4 +184,4 @@ def stream(
     """
     check_options({"batch_size": batch_size, "workers": workers, "on_error": on_error, "ahead": ahead}, stream)
     workers = workers or min(8, os.cpu_count() or 1)
-    return PixelStream(images, geometry, batch_size, workers, on_error, ahead or 2 * batch_size + workers, growing)
+    return PixelStream(images, geometry, batch_size, workers, on_error, ahead or 2 * batch_size + workers)

@@ -167,7 +167,7 @@ def test_progress_and_devices():
     images = pictures(5)
     maps = brightness(images)
     found = measure(small_cnn(), images, maps, batch_size=2, steps=2, on_progress=lambda *done: seen.append(done))
-    assert seen == [(1, 5), (3, 5), (5, 5)]
+    assert seen == [(2, 5), (4, 5), (5, 5)]
     assert found.values.device == found.curves.x.device == images.device
     assert found.values.dtype == torch.float32
     assert found.curves.mean.shape == found.curves.standard_error.shape == (3,)

@@ -103,17 +103,6 @@ def test_image_errors_of_the_geometry_are_skipped():
     assert batches.skipped == [Skip(2, "n2", "too small")]
 
 
-@pytest.mark.parametrize(
-    ("batch_size", "sizes"), [(16, [2, 4, 8, 16, 16, 4]), (3, [1, 2, *[3] * 15, 2]), (1, [1] * 50)]
-)
-def test_growing_batches_begin_small_and_lose_nothing(batch_size, sizes):
-    batches = stream(open_images(torch.rand(50, 3, 2, 2)), lambda pixels: pixels, batch_size=batch_size, growing=True)
-    for _ in range(2):
-        index = [batch.index for batch in batches]
-        assert [len(one) for one in index] == sizes
-        assert torch.equal(torch.cat(index), torch.arange(50))
-
-
 def test_iterating_again_starts_again():
     batches = stream(numbered(7, broken=[1]), identity, batch_size=3, on_error="skip")
     first = [batch.index.tolist() for batch in batches]
