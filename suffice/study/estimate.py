@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import asdict, dataclass, replace
 from statistics import mean, stdev
 from typing import Any
@@ -15,6 +15,7 @@ from suffice.study.calibrate import Calibration, Sample, calibrated, sample_of
 from suffice.study.plan import Plan, PlannedModel, Shard
 from suffice.study.shard import Loaded
 from suffice.study.store import Store
+from suffice.vision import Classifier
 
 IMAGES = {"cuda": 16, "cpu": 2}  # of a group that is measured at once: few do not fill the batches of a GPU
 STUDENT = {2: 12.71, 3: 4.30, 4: 3.18}  # standard errors on either side that hold the mean of 95 % of samples
@@ -164,6 +165,7 @@ def estimate(
         shards.setdefault((shard.measurement, shard.model), []).append(shard)
     lines: list[Expected] = []
     setup, where, group = 0.0, "", 0
+    alike: dict[Hashable, dict[str, Calibration]] = {}  # models that differ in their weights alone
     for model in plan.models:
         own = {name: some for (name, label), some in shards.items() if label == model.label}
         waiting = [name for name, some in own.items() if any(shard.table not in there for shard in some)]
@@ -178,12 +180,21 @@ def estimate(
             if any_weights:
                 _check_forwards(sample, loaded, waiting, forwards)
                 sample = replace(sample, any_weights=True)
-            found, group = _calibrations(sample, loaded, waiting), sample.block
+            key = _architecture(loaded.net) if any_weights else model.label
+            if missing := [name for name in waiting if name not in alike.setdefault(key, {})]:
+                alike[key] |= _calibrations(sample, loaded, missing)
+            found, group = alike[key], sample.block
             setup += sum(one.warm_up for name, one in found.items() if name in waiting)
         for name, some in own.items():
             lines.append(_expected(plan, name, model, some, there, loaded, found.get(name), forwards))
         del loaded  # two models at once may be too much for the memory
     return Estimate(plan.asked.name, tuple(lines), setup, where, group, plan.block)
+
+
+def _architecture(net: Classifier) -> Hashable:
+    """What decides how fast a model is: all but the values of its weights."""
+    shapes = tuple((name, tuple(value.shape)) for name, value in net.module.state_dict().items())
+    return type(net.module).__qualname__, str(net.geometry), shapes
 
 
 def _check_forwards(sample: Sample, loaded: Loaded, names: Sequence[str], forwards: float | None) -> None:

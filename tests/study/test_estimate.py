@@ -7,7 +7,7 @@ import pytest
 
 from suffice import load
 from suffice.errors import StudyError
-from suffice.study import Study, Work, calibrate
+from suffice.study import Study, Work, calibrate, estimate
 from suffice.study.estimate import Estimate, Expected
 from suffice.study.kinds.attribution import Maps
 from suffice.study.models import without_weights
@@ -173,6 +173,24 @@ def test_random_weights_are_searched_for_their_speed(baseline):
     assert all(200 < count <= 1000 for count in questions)
     (line,) = study.dry_run(device="cpu", random_weights=True, forwards=6400).lines
     assert (line.forwards, line.counted, line.problem) == (6400, False, "")
+
+
+def test_random_weights_of_one_architecture_are_measured_once(monkeypatch):
+    measured, as_it_is = [], estimate._calibrations
+
+    def counted(sample, loaded, names):
+        measured.append(loaded.model.label)
+        return as_it_is(sample, loaded, names)
+
+    monkeypatch.setattr(estimate, "_calibrations", counted)
+    models = [{"name": name, "label": label} for label, name in (("a", "vgg"), ("b", "deit"), ("c", "vgg"))]
+    models = [one | {"name": f"zoo/{one['name']}"} for one in models]
+    study = Study("alike", "scenes:test[:2]", models, {"said": {"kind": "predictions"}})
+    first, _, last = study.dry_run(device="cpu", random_weights=True).lines
+    assert measured == ["a", "b"]
+    assert (last.model, last.seconds) == ("c", first.seconds)
+    study.dry_run(device="cpu")
+    assert measured == ["a", "b", "a", "b", "c"]
 
 
 def test_random_weights_are_instead_of_those_that_would_be_fetched(tmp_path, pictures):
