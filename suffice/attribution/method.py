@@ -69,7 +69,7 @@ class Method:
             return "relevance"
         if "gradients" in self.needs:
             return "gradients" if self.needs == ("gradients",) else "gradients inside"
-        return "inside" if {"tokens", "attention"} & set(self.needs) else "scores"
+        return "inside" if "attention" in self.needs else "scores"
 
     def incompatibility(self, net: Classifier, options: Mapping[str, Any] = MappingProxyType({})) -> str | None:
         """Why this method, with these options, does not fit a model; None where it does."""

@@ -188,9 +188,10 @@ def test_variants_are_made_once_and_share_their_counters():
 def test_every_method_knows_its_variant():
     works = {name: found.work for name, found in all_methods().items()}
     assert works["rise"] == works["occlusion"] == works["score-cam"] == works["vit-cx"] == works["lime"] == "scores"
+    assert works["tis"] == "scores"
     assert works["gradient"] == works["igos++"] == works["smoothgrad"] == "gradients"
     assert works["grad-cam"] == works["layer-cam"] == works["cgw2"] == works["bt-t"] == "gradients inside"
-    assert works["rollout"] == works["tis"] == works["raw-attention"] == "inside"
+    assert works["rollout"] == works["raw-attention"] == "inside"
     assert works["cgw1"] == works["partial-lrp"] == works["deep-lift"] == "relevance"
 
 

@@ -8,7 +8,7 @@ from suffice.attribution import attribute
 from suffice.attribution.channels import first_samples
 from suffice.attribution.methods.tis import working_grid
 from suffice.errors import OptionError
-from suffice.perturb import make_baseline
+from suffice.perturb import Runner, make_baseline
 from suffice.vision.identity import image_seed
 from tests.attribution.nets import assert_close, pictures, small_cnn
 from tests.attribution.token_nets import awake, distilled, plain, registers
@@ -132,15 +132,9 @@ def test_clusters_that_lose_all_channels_go_where_they_are_told():
 
 
 @torch.no_grad()
-def test_equal_masks_are_asked_about_once_and_work_is_halved(monkeypatch):
+def test_equal_masks_are_asked_about_once_and_work_is_halved():
     net, asked = plain(), []
-    run = type(net.module).forward_head
-
-    def counted(self, x, *args, **kwargs):
-        asked.append((len(x), x.shape[1]))
-        return run(self, x, *args, **kwargs)
-
-    monkeypatch.setattr(type(net.module), "forward_head", counted)
+    net.module.blocks[0].register_forward_pre_hook(lambda block, given: asked.append(given[0].shape[:2]))
     attribute(net, IMAGES[:2], "tis", masks=72, ratio=0.13, batch_size=16)  # two of 16 tokens: many equal pairs
     dropped = [rows for rows, tokens in asked if tokens == 1 + 2]
     assert max(dropped) <= 16
@@ -192,5 +186,23 @@ def test_mistakes():
             attribute(plain(), IMAGES[:1], "tis", **options)
     with pytest.raises(OptionError, match="mode='both'"):
         attribute(plain(), IMAGES[:1], "tis", mode="both")
-    with pytest.raises(OptionError, match="no compile="):
-        attribute(plain(), IMAGES[:1], "tis", compile=True)
+
+
+@pytest.mark.parametrize("mode", ["tokens", "pixels"])
+def test_compiled_maps_agree(monkeypatch, mode):
+    genuine, graphs = torch.compile, []
+
+    def kept(graph, _):
+        graphs.append(graph)
+        return graph.forward
+
+    monkeypatch.setattr(torch, "compile", lambda function, **options: genuine(function, backend=kept, **options))
+    net, options = plain(), {"masks": 7, "ratio": (0.3, 0.6), "mode": mode, "batch_size": 4}
+    expected = attribute(net, IMAGES, "tis", **options).maps
+    runner = Runner(net, batch_size=4, compile=True)
+    del options["batch_size"]
+    for _ in range(2):
+        found = attribute(net, IMAGES, "tis", runner=runner, **options).maps
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-6)
+    if mode == "tokens":
+        assert len(graphs) == 2  # one for each number of tokens, whatever is asked and however often

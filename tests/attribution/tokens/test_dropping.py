@@ -123,11 +123,17 @@ def test_half_the_tokens_are_less_than_half_the_work():
     assert counts[1] < 0.6 * counts[0]  # 1 + 8 tokens of 1 + 16
 
 
-def test_an_error_leaves_no_hook():
+def test_an_error_leaves_no_trace():
     net = plain()
-    with pytest.raises(IndexError), token_dropping(Runner(net), net.normalize(pictures(1))) as ask:
-        ask(torch.tensor([3]), torch.tensor([[0]]))
-    assert not net.module.blocks[0]._forward_pre_hooks
+    before, inputs, runner = net.module.blocks[0], net.normalize(pictures(1)), Runner(net)
+    with token_dropping(runner, inputs) as ask:
+        expected = ask(torch.tensor([0]), torch.tensor([[0, 3]]))
+        with pytest.raises(IndexError):
+            ask(torch.tensor([3]), torch.tensor([[0]]))
+    with token_dropping(runner, inputs) as ask:
+        assert torch.equal(ask(torch.tensor([0]), torch.tensor([[0, 3]])), expected)
+    assert net.module.blocks[0] is before
+    assert not before._forward_pre_hooks
 
 
 def test_precision_of_the_runner():
