@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-import torch
 from torch import Tensor
 
 from suffice.attribution.method import method
 from suffice.attribution.tokens.attention_flow import Heads, find_path, fuse_heads, read_attention, why_in_windows
 from suffice.options import Range
 from suffice.perturb.batch import Batch
+from suffice.perturb.half import at_least_float32
 
 Variant = Literal["chefer", "vit-explain", "tam"]
 DISCARD = {"chefer": 0.0, "vit-explain": 0.9, "tam": 0.0}
@@ -59,20 +59,25 @@ def rollout(
     share = DISCARD[variant] if discard is None else discard
     per_head = variant == "tam"
 
-    def step(attention: Tensor) -> Tensor:
-        """The matrix that a block with attention [B, heads, N, N] contributes, [B, N, N] or one for each head."""
+    def reduced(attention: Tensor) -> Tensor:
+        """What is kept of a block with attention [B, heads, N, N]: [B, N, N], or one for each head."""
         mixed = attention if per_head else fuse_heads(attention, heads)
-        mixed = _without_lowest(mixed, share) if share else mixed
-        mixed = mixed + torch.eye(mixed.shape[-1], dtype=mixed.dtype, device=mixed.device)
-        return mixed / mixed.sum(dim=-1).unsqueeze(-2 if variant == "vit-explain" else -1)
+        return _without_lowest(at_least_float32(mixed), share) if share else mixed
 
     path = find_path(batch, "rollout", start_layer, pooled=True)
-    steps = read_attention(batch, path, step)
-    rows = path.start(steps[-1])
+    steps = read_attention(batch, path, reduced)
+    rows = path.start(at_least_float32(steps[-1][:, 0, 0] if per_head else steps[-1][:, 0]))
     if per_head:
         rows = rows[:, None]
-    for matrix in reversed(steps):
-        rows = rows @ matrix
+    while steps:
+        matrix = at_least_float32(steps.pop())
+        # Neither the identity is added nor are rows divided in the matrix itself: the vector is much smaller.
+        sums = (matrix.sum(dim=-1) + 1).unsqueeze(-2)
+        if variant == "vit-explain":
+            rows = (rows + rows @ matrix) / sums
+        else:
+            rows = rows / sums
+            rows = rows + rows @ matrix
     return path.maps(fuse_heads(rows, heads) if per_head else rows)
 
 

@@ -145,7 +145,8 @@ def published_start(batch: Batch, published: int) -> int:
 def read_attention(batch: Batch, path: TokenPath, reduce: Callable[[Tensor], Tensor]) -> list[Tensor]:
     """What a function makes of each block's attention [B, heads, N, N], in one forward without gradients.
 
-    Attention of all heads and blocks takes more memory than all else, so each is reduced as soon as it is there.
+    Attention of all heads and blocks takes more memory than all else, so each is reduced as soon as it is there. It is
+    in the precision of the model.
     """
     module = batch.runner.module
     kept: dict[str, Tensor] = {}
@@ -154,7 +155,7 @@ def read_attention(batch: Batch, path: TokenPath, reduce: Callable[[Tensor], Ten
 
         def hook(name: str, *_: Any) -> None:
             attention = path.checked(seen.attention[name], len(batch))
-            kept[name] = reduce(at_least_float32(attention))
+            kept[name] = reduce(attention)
             seen.attention[name] = attention.new_empty(0)  # seen, but not kept
 
         for name in path.attention:
@@ -167,12 +168,13 @@ def read_attention(batch: Batch, path: TokenPath, reduce: Callable[[Tensor], Ten
 def attention_and_gradients(batch: Batch, path: TokenPath, output: Output) -> list[tuple[Tensor, Tensor]]:
     """Attention of each block and the gradients there, [B, heads, N, N] each, from the first block to the last.
 
-    One forward, and one backward pass that ends at the first block's attention.
+    One forward, and one backward pass that ends at the first block's attention. Both are in the precision of the model:
+    together they are what takes most memory, so whoever uses them makes them float32 one block at a time.
     """
     with record(batch.runner.module, attention=path.attention, gradients=True) as seen:
         gradients = seen.gradients(batch.outputs(batch.inputs, output))
-    values = {name: at_least_float32(seen.attention[name].detach()) for name in path.attention}
-    return [(path.checked(values[n], len(batch)), at_least_float32(gradients.attention[n])) for n in path.attention]
+    values = {name: seen.attention[name].detach() for name in path.attention}
+    return [(path.checked(values[n], len(batch)), gradients.attention[n]) for n in path.attention]
 
 
 def integrated_feedback(batch: Batch, path: TokenPath, steps: int, baseline: Baseline, output: Output) -> Tensor:
@@ -196,12 +198,12 @@ def integrated_feedback(batch: Batch, path: TokenPath, steps: int, baseline: Bas
 
 
 def fuse_heads(values: Tensor, heads: Heads) -> Tensor:
-    """Values [B, heads, ...] of all heads as one, [B, ...].
+    """Values [B, heads, ...] of all heads as one, [B, ...], in float32 at least.
 
     Example:
         >>> fuse_heads(torch.tensor([[[1.0, 2.0], [3.0, 0.0]]]), "max")
         tensor([[3., 2.]])
     """
     if heads == "mean":
-        return values.mean(dim=1)
-    return values.amax(dim=1) if heads == "max" else values.amin(dim=1)
+        return values.mean(dim=1, dtype=torch.promote_types(values.dtype, torch.float32))  # without another copy
+    return at_least_float32(values.amax(dim=1) if heads == "max" else values.amin(dim=1))
