@@ -3,9 +3,11 @@
 python benchmarks/train_zoo.py --out weights --seeds 0,1,2 --max-minutes 25
 python benchmarks/train_zoo.py --out weights --workers 6   # six processes share one GPU and the images on it
 python benchmarks/train_zoo.py --out weights --data train.npz --validation val.npz --set zoom=0.35 --set mixup=0.2
+python benchmarks/train_zoo.py --out weights --data train.npz --validation val.npz --seeds 0,1,2,3,4 --workers 8 \
+    --compile --teacher timm/resnet10t --recipes studies/normalization-recipes.toml:imagenette
 
 Each run writes NAME-seedS.safetensors and a line of table.jsonl; runs that are there already are skipped, and one that
-was stopped goes on from its checkpoint.
+was stopped goes on from its checkpoint. A file of recipes names its architectures, table by table.
 """
 
 from __future__ import annotations
@@ -25,6 +27,11 @@ from suffice.errors import OptionError, SufficeError
 from suffice.zoo.training import Recipe, TrainingData, load_teacher, open_data, read_facts, recipe_for, train
 from suffice.zoo.training.networks import hints
 from suffice.zoo.training.weights import checkpoint_path, save_trained, weights_path
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 ROW = (
     "name",
@@ -54,6 +61,20 @@ def planned(names: list[str], seeds: list[int], teacher: str) -> list[Run]:
     """All runs: teachers first, those who learn from them last."""
     runs = [Run(name, seed, *hints(name)) for seed in seeds for name in names]
     return sorted(runs, key=lambda run: (run.distilled, run.name != teacher))
+
+
+def read_recipes(text: str) -> dict[str, dict[str, Any]]:
+    """Fields of recipes by the name of the network, from the tables ``[TABLE.NAME]`` of FILE:TABLE.
+
+    ``[TABLE.all]`` is for every network, the others add to it.
+    """
+    file, _, table = text.rpartition(":")
+    try:
+        tables = tomllib.loads(Path(file).read_text(encoding="utf-8"))[table]
+    except (OSError, KeyError, tomllib.TOMLDecodeError) as error:
+        raise OptionError(f"There are no recipes {table!r} in {file!r}: {error}") from None
+    every = tables.pop("all", {})
+    return {name: every | own for name, own in tables.items()}
 
 
 def row_of(facts: dict[str, Any]) -> dict[str, Any]:
@@ -92,7 +113,8 @@ def run_one(run: Run, data: TrainingData, options: argparse.Namespace) -> dict[s
         path = weights_path(options.out, options.teacher, run.seed)
         wait_for(path, 60 * options.wait_minutes)
         teacher = load_teacher(path, data.device)
-    given = {"steps": options.steps, "batch": options.batch, "lr": options.lr, "compile": options.compile or None}
+    typed = {"steps": options.steps, "batch": options.batch, "lr": options.lr, "compile": options.compile or None}
+    given = options.recipes.get(run.name, {}) | {name: value for name, value in typed.items() if value is not None}
     given |= {**dict(options.set), "seed": run.seed, "teacher": None if teacher is None else teacher.name}
     recipe: Recipe = recipe_for(photographs=data.photographs, augmented=run.augmented, **given)
     checkpoint = checkpoint_path(options.out, run.name, run.seed)
@@ -104,7 +126,8 @@ def run_one(run: Run, data: TrainingData, options: argparse.Namespace) -> dict[s
     if checkpoint.exists():
         checkpoint.unlink()
         checkpoint.parent.rmdir()
-    return row_of(read_facts(path))
+    on_the_way = [round(row.validation, 4) for row in trained.history if row.validation is not None]
+    return {**row_of(read_facts(path)), "on_the_way": on_the_way}
 
 
 def train_all(runs: Iterable[Run], data: TrainingData, options: argparse.Namespace, began: float) -> list[str]:
@@ -133,7 +156,8 @@ def train_all(runs: Iterable[Run], data: TrainingData, options: argparse.Namespa
         longest = max(longest, time.time() - start)
         print(
             f"{time.time() - began:6.0f} s  {run.name:16} seed {run.seed}  accuracy {row['accuracy']:.4f}  "
-            f"train {row['training_accuracy']:.4f}  {row['parameters']:,} parameters  {row['seconds']:.1f} s",
+            f"train {row['training_accuracy']:.4f}  {row['parameters']:,} parameters  {row['seconds']:.1f} s  "
+            f"on the way {' '.join(f'{share:.3f}' for share in row['on_the_way'])}",
             flush=True,
         )
         torch.compiler.reset()
@@ -175,6 +199,7 @@ def parser() -> argparse.ArgumentParser:
     """The options."""
     made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument("--names", default="all", help="architectures, separated by commas")
+    made.add_argument("--recipes", default=None, metavar="FILE:TABLE", help="recipes of each, in TOML")
     made.add_argument("--seeds", default="0,1,2")
     made.add_argument("--out", type=Path, required=True)
     made.add_argument("--steps", type=int, default=None)
@@ -202,9 +227,10 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser().parse_args(arguments)
     from suffice.zoo.architectures import ARCHITECTURES
 
-    names = list(ARCHITECTURES) if options.names == "all" else options.names.split(",")
     seeds = [int(seed) for seed in options.seeds.split(",")]
     try:
+        options.recipes = {} if options.recipes is None else read_recipes(options.recipes)
+        names = list(options.recipes or ARCHITECTURES) if options.names == "all" else options.names.split(",")
         runs = planned(names, seeds, options.teacher)
         options.out.mkdir(parents=True, exist_ok=True)
         data = open_data(

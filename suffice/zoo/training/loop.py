@@ -73,8 +73,12 @@ class Loop:
             teacher.check(data)
         self.module, self.data, self.recipe, self.teacher = module, data, recipe, teacher
         self.device = data.device
+        self.layout = torch.channels_last if recipe.channels_last else torch.contiguous_format
+        if recipe.channels_last:
+            module.to(memory_format=self.layout)
         self.batch = recipe.batch_of(len(data.train))
-        self.steps = recipe.total_steps(len(data.train))
+        self.total = recipe.total_steps(len(data.train))
+        self.steps = min(self.total, recipe.stop or self.total)
         self.step = 0
         self.history: list[Progress] = []
         self.seconds = 0.0
@@ -105,7 +109,7 @@ class Loop:
 
         share = np.random.default_rng(seed).beta(recipe.mixup, recipe.mixup) if recipe.mixup else 1.0
         self._share.fill_(float(share))
-        set_learning_rate(self.optimizer, recipe.learning_rate(self.step, self.steps))
+        set_learning_rate(self.optimizer, recipe.learning_rate(self.step, self.total))
         self._captured(self._batch(), self._share)
         if self.average is not None:
             self.average.update(self.module, self.step)
@@ -125,7 +129,7 @@ class Loop:
         if recipe.mixup:
             images, targets = mix(images, targets, share)
         with self._autocast():
-            logits, copied = heads(self._forward(self.normalize(images)))
+            logits, copied = heads(self._forward(self.normalize(images).contiguous(memory_format=self.layout)))
             wanted = self.teacher(images) if self.teacher is not None else None
         loss = F.cross_entropy(logits, targets, label_smoothing=recipe.smoothing)
         if wanted is not None:

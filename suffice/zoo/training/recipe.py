@@ -29,6 +29,8 @@ class Recipe:
     Args:
         epochs: Passes over the training images; not used where ``steps`` is given.
         steps: Number of batches.
+        stop: End after so many of the steps, with the learning rate of that step; None does all. With ``ema`` what is
+            kept then is worth about as much as what a shorter run ends with.
         enough: End the run early once this share of the training images, as augmented, is answered right; None does
             all steps.
         batch: Images in a batch.
@@ -53,6 +55,7 @@ class Recipe:
             memory can help then.
         precision: ``"bf16"`` (autocast), ``"fp32"``, or ``"auto"``: bf16 on a GPU.
         compile: Train through ``torch.compile``.
+        channels_last: Keep kernels and images with their channels last in memory, which some GPUs' kernels want.
         seed: Of the initial weights, the order of images, and everything random.
 
     Example:
@@ -64,6 +67,7 @@ class Recipe:
 
     epochs: Positive = 5.0
     steps: Count | None = None
+    stop: Count | None = None
     enough: Share | None = None
     batch: Count = 512
     lr: Positive = 2e-3
@@ -86,6 +90,7 @@ class Recipe:
     permute_labels: bool = False
     precision: Precision = "auto"
     compile: bool = False
+    channels_last: bool = False
     seed: int = 0
 
     def __post_init__(self) -> None:

@@ -152,11 +152,30 @@ def test_the_script_trains_teachers_first_and_skips_what_is_there(script):
     assert [row["name"] for row in first] == ["timm/test_vit", "third", "student"]
     assert first[2]["recipe"]["teacher"] == "timm/test_vit"
     assert first[1]["recipe"]["mixup"] > 0
-    assert set(first[0]) == set(train_zoo.ROW)
+    assert set(first[0]) == {*train_zoo.ROW, "on_the_way"}
+    assert len(first[0]["on_the_way"]) == 4  # steps
     (out / "table.jsonl").write_text(json.dumps(first[0]) + "\n")
     (out / "third-seed0.safetensors").unlink()
     assert script("--names", "student,third,timm/test_vit", "--seeds", "0") == 0
     assert [row["name"] for row in rows(out)] == ["timm/test_vit", "third", "student"]
+
+
+def test_the_script_takes_recipes_from_a_file(script, tmp_path, capsys):
+    script, out = script
+    file = tmp_path / "recipes.toml"
+    every, third = "[a.all]\nsteps = 9\nlr = 1e-3\nzoom = 0.5\n", "[a.third]\nstop = 2\nzoom = 0.25\n"
+    file.write_text(f'{every}[a."timm/test_vit"]\n{third}')
+    assert script("--recipes", f"{file}:a", "--seeds", "3") == 0
+    found = {row["name"]: row["recipe"] for row in rows(out)}
+    assert set(found) == {"timm/test_vit", "third"}
+    assert found["timm/test_vit"]["zoom"] == 0.5
+    assert found["third"]["zoom"] == 0.25
+    assert found["third"]["lr"] == 1e-3
+    assert found["third"]["steps"] == 4  # what is typed counts more than the file
+    assert found["third"]["stop"] == 2
+    assert found["third"]["seed"] == 3
+    assert script("--recipes", f"{file}:b") == 2
+    assert "no recipes 'b'" in capsys.readouterr().err
 
 
 def test_the_script_stops_in_time_and_says_what_failed(script, capsys):

@@ -175,6 +175,30 @@ def test_a_run_ends_when_enough_is_learned(data, net):
     assert tried.history[-1].step == QUICK.steps
 
 
+def test_a_run_that_stops_is_the_beginning_of_the_whole(data, net):
+    whole = train(net(), data, replace(QUICK, steps=40))
+    half = train(net(), data, replace(QUICK, steps=40, stop=20))
+    assert half.history[-1].step == 20
+    same_step = next(row for row in whole.history if row.step == 20)
+    assert half.history[-1].validation == pytest.approx(same_step.validation)
+    assert not same(half.module, train(net(), data, replace(QUICK, steps=20)).module)  # another learning rate
+    assert same(train(net(), data, replace(QUICK, steps=40, stop=99)).module, whole.module)
+
+
+def test_channels_last_changes_the_layout_and_little_else(data):
+    def convolutions():
+        torch.manual_seed(0)
+        size = data.size[0] * data.size[1]
+        return nn.Sequential(
+            nn.Conv2d(3, 4, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(4 * size, len(data.classes))
+        )
+
+    usual, last = (train(convolutions(), data, replace(QUICK, channels_last=layout)) for layout in (False, True))
+    assert last.module[0].weight.is_contiguous(memory_format=torch.channels_last)
+    assert not usual.module[0].weight.is_contiguous(memory_format=torch.channels_last)
+    assert last.accuracy > 0.95
+
+
 def test_a_run_that_ended_early_and_one_that_was_resumed_are_the_same(data, net, tmp_path):
     recipe = replace(QUICK, steps=400, enough=0.99)
     straight = train(net(), data, recipe)
