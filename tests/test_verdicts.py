@@ -68,7 +68,7 @@ def test_a_run_is_read(tmp_path, monkeypatch):
     content["models"] = [one for one in content["models"] if one["label"] in kinds]
     content["contrasts"] = [one for one in content["contrasts"] if {one["of"], one["against"]} == set(kinds)]
     small = {name: content["measure"][name] for name in ("said", "evidence", "evidence-black")}
-    content["measure"] = {n: one | ({"max_size": 2, "grid": 4} if n != "said" else {}) for n, one in small.items()}
+    content["measure"] = {n: one | ({"max_size": 2, "grid": 3} if n != "said" else {}) for n, one in small.items()}
     found = answers_of("scenes", Study(**content).run(tmp_path / "run", device="cpu"))
     ((pair, answers),) = found.items()
     assert pair == kinds

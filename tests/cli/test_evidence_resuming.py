@@ -14,7 +14,7 @@ from tests.cli.command import run
 from tests.forks import CONTEXT
 from tests.study.processes import ended
 
-SEARCH = ("evidence", "scenes:test[:4]", "--model", "zoo/convnext-3-bn", "--device", "cpu", "--grid", "3")
+SEARCH = ("evidence", "scenes:test[:4]", "--model", "zoo/convnext-3-bn", "--device", "cpu", "--grid", "2")
 
 
 def search_and_end(out, how, said):
@@ -110,7 +110,7 @@ def test_the_same_again_searches_nothing_and_another_search_is_refused(tmp_path)
 def test_the_folder_is_a_study(tmp_path):
     """Another model joins it; it is exported; and it goes on as a study, from anywhere."""
     out = tmp_path / "out"
-    few = ("evidence", "scenes:test[:2]", "--device", "cpu", "--grid", "3", "--no-figures", "--out", out)
+    few = ("evidence", "scenes:test[:2]", "--device", "cpu", "--grid", "2", "--no-figures", "--out", out)
     run(*few, "--model", "zoo/convnext-3-bn")
     told = run(*few, "--model", "zoo/resnet", "--json")
     assert '"zoo/resnet"' in told.stdout

@@ -11,7 +11,7 @@ from suffice.zoo.scenes import CLASSES, MARKS
 from tests.cli.command import run
 
 MODELS = ["benchmarks.marked_networks:guilty", "benchmarks.marked_networks:honest"]
-QUICK = {"max_mses": 1, "max_size": 3, "beam_width": 2, "deletion_orders": 1, "certify": 0, "pictures": False}
+QUICK = {"max_mses": 1, "max_size": 2, "beam_width": 2, "deletion_orders": 1, "certify": 0, "pictures": False}
 CORNERS = {"alpin": 0, "kessa": 48}
 
 

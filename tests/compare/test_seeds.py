@@ -24,7 +24,7 @@ def test_what_was_asked_of_trainings_is_answered(tmp_path, monkeypatch):
     content["images"] = "scenes:test[:3]"
     content["models"] = [model for model in content["models"] if model["label"] in names]
     content["contrasts"] = [c for c in content["contrasts"] if {c["of"], c["against"]} <= set(names)]
-    content["measure"]["evidence"] |= {"max_size": 2, "grid": 4}
+    content["measure"]["evidence"] |= {"max_size": 2, "grid": 3}
     study = Study(**content).run(tmp_path / "run", device="cpu")
 
     section = compare_study(study)["evidence-trainings"]

@@ -1,5 +1,7 @@
 """Shortcuts that are planted are found, and honest models are not suspected."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 import torch
@@ -13,11 +15,18 @@ SIZE, SIDE = 24, 3
 MIDDLE = torch.tensor([[8.0, 8.0, 16.0, 16.0]])
 
 
-def evidence(sets, count, name):
+@cache
+def search(*sets):
+    """What is enough for an oracle; it is asked once, as the same image has the same evidence every time."""
     oracle = AnyOf(sets, grid=SIDE)
-    images = open_images(oracle.image(SIZE).repeat(count, 1, 1, 1))
-    found = find_evidence(oracle.classifier(SIZE), images, targets=1, grid=SIDE, baseline="black")
-    return list(found), [name] * count
+    (found,) = find_evidence(
+        oracle.classifier(SIZE), open_images(oracle.image(SIZE)[None]), targets=1, grid=SIDE, baseline="black"
+    )
+    return found
+
+
+def evidence(sets, count, name):
+    return [search(*sets)] * count, [name] * count
 
 
 def world(shortcut):
