@@ -4,7 +4,7 @@ python benchmarks/train_zoo.py --out weights --seeds 0,1,2 --max-minutes 25
 python benchmarks/train_zoo.py --out weights --workers 6   # six processes share one GPU and the images on it
 python benchmarks/train_zoo.py --out weights --data train.npz --validation val.npz --set zoom=0.35 --set mixup=0.2
 python benchmarks/train_zoo.py --out weights --data train.npz --validation val.npz --seeds 0,1,2,3,4 --workers 8 \
-    --compile --teacher timm/resnet10t --recipes studies/normalization-recipes.toml:imagenette
+    --compile --teacher timm/resnet10t --recipes benchmarks/normalization_recipes.toml:imagenette
 
 Each run writes NAME-seedS.safetensors and a line of table.jsonl; runs that are there already are skipped, and one that
 was stopped goes on from its checkpoint. A file of recipes names its architectures, table by table.

@@ -15,6 +15,7 @@ from suffice.attribution.tokens.attention_flow import (
     TokenPath,
     attention_and_gradients,
     find_path,
+    fuse_heads,
     integrated_feedback,
     published_start,
     read_attention,
@@ -66,7 +67,7 @@ def bt_h(
     start = published_start(batch, 3) if start_layer is None else start_layer
     path = find_path(batch, "bt-h", start, pooled=True)
     rows = path.start(batch.inputs)
-    for attention, gradients in reversed(attention_and_gradients(batch, path, output)):
+    for attention, gradients in attention_and_gradients(batch, path, output):
         importance = (attention.transpose(-2, -1) @ gradients).abs().mean(dim=(-2, -1))
         total = importance.sum(dim=1, keepdim=True)
         share = (importance / total).where(total > 0, 0.0)
@@ -135,7 +136,7 @@ def _attention_and_brought(batch: Batch, path: TokenPath) -> tuple[list[Tensor],
                 noting = partial(note, name)
                 handle = module.get_submodule(name).register_forward_pre_hook(noting, with_kwargs=True)
                 stack.callback(handle.remove)
-        mixed = read_attention(batch, path, lambda attention: attention.mean(dim=1))
+        mixed = read_attention(batch, path, partial(fuse_heads, heads="mean"))
 
     brought: list[Tensor] = []
     for block, attention in zip(path.blocks, path.attention, strict=True):

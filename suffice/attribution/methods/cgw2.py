@@ -9,7 +9,6 @@ from torch import Tensor
 from suffice.attribution.method import method
 from suffice.attribution.tokens.attention_flow import attention_and_gradients, find_path, why_in_windows
 from suffice.perturb.batch import Batch, Output
-from suffice.perturb.half import at_least_float32
 
 
 @method(
@@ -40,10 +39,8 @@ def cgw2(
     """
     path = find_path(batch, "cgw2", start_layer, pooled=True)
     rows = path.start(batch.inputs)
-    steps = attention_and_gradients(batch, path, output)
-    while steps:
-        attention, gradients = steps.pop()
-        speaks = at_least_float32(attention) * gradients
+    for attention, gradients in attention_and_gradients(batch, path, output):
+        speaks = attention * gradients
         mixed = speaks.relu_().mean(dim=1) if clip == "heads" else speaks.mean(dim=1).relu_()
         rows = rows + rows @ mixed
     return path.maps(rows)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from torch import Tensor
 
 from suffice.attribution.method import method
 from suffice.attribution.tokens.attention_flow import (
     Steps,
     find_path,
+    fuse_heads,
     integrated_feedback,
     published_start,
     read_attention,
@@ -51,7 +54,7 @@ def tam(
     start = published_start(batch, 4) if start_layer is None else start_layer
 
     path = find_path(batch, "tam", start)
-    *earlier, last = read_attention(batch, path, lambda attention: attention.mean(dim=1))
+    *earlier, last = read_attention(batch, path, partial(fuse_heads, heads="mean"))
     rows = path.rows(last)
     for mixed in reversed(earlier):
         rows = rows + rows @ mixed

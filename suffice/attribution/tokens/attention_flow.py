@@ -6,7 +6,7 @@ last block to the first: a vector times a matrix, where the product would be a m
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -165,16 +165,17 @@ def read_attention(batch: Batch, path: TokenPath, reduce: Callable[[Tensor], Ten
     return [kept[name] for name in path.attention]
 
 
-def attention_and_gradients(batch: Batch, path: TokenPath, output: Output) -> list[tuple[Tensor, Tensor]]:
-    """Attention of each block and the gradients there, [B, heads, N, N] each, from the first block to the last.
+def attention_and_gradients(batch: Batch, path: TokenPath, output: Output) -> Iterator[tuple[Tensor, Tensor]]:
+    """Attention of each block and the gradients there, [B, heads, N, N] each, from the last block to the first.
 
-    One forward, and one backward pass that ends at the first block's attention. Both are in the precision of the model:
-    together they are what takes most memory, so whoever uses them makes them float32 one block at a time.
+    One forward, and one backward pass that ends at the first block's attention. Together they are what takes most
+    memory, so they are kept in the precision of the model, made float32 one block at a time, and then let go.
     """
     with record(batch.runner.module, attention=path.attention, gradients=True) as seen:
         gradients = seen.gradients(batch.outputs(batch.inputs, output))
-    values = {name: seen.attention[name].detach() for name in path.attention}
-    return [(path.checked(values[n], len(batch)), gradients.attention[n]) for n in path.attention]
+    for name in reversed(path.attention):
+        attention = path.checked(seen.attention.pop(name).detach(), len(batch))
+        yield at_least_float32(attention), at_least_float32(gradients.attention.pop(name))
 
 
 def integrated_feedback(batch: Batch, path: TokenPath, steps: int, baseline: Baseline, output: Output) -> Tensor:

@@ -259,7 +259,7 @@ def _attention_rows(batch: Batch) -> list[RowOf]:
     """Attention of the class token in the heads of the last block; none where a model has no such thing."""
     try:
         path = find_block(batch, "raw-attention", -1)
-        (heads,) = read_attention(batch, path, path.rows)  # of each head
+        (heads,) = read_attention(batch, path, path.rows)  # of each head, in the model's precision
     except SufficeError:
         return []
     of_heads = [path.maps(heads[:, head])[0] for head in range(min(SHOWN, heads.shape[1]))]

@@ -5,7 +5,6 @@ import queue
 import sys
 import threading
 from multiprocessing.reduction import ForkingPickler
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -14,12 +13,11 @@ import typer
 from PIL import Image
 from typer.testing import CliRunner
 
+from benchmarks import train_zoo
 from suffice.cli import train as command
 from suffice.errors import CheckpointError, OptionError
-from suffice.zoo.training import read_facts, trainer
-
-sys.path.insert(0, str(Path(__file__).parents[3]))
-from benchmarks import train_zoo
+from suffice.zoo.training import read_facts, recipe_for, trainer
+from tests.study.test_studies import FOLDER, tomllib
 
 QUICK = ("--size", "32", "--steps", "4", "--batch", "8", "--device", "cpu")
 
@@ -176,6 +174,15 @@ def test_the_script_takes_recipes_from_a_file(script, tmp_path, capsys):
     assert found["third"]["seed"] == 3
     assert script("--recipes", f"{file}:b") == 2
     assert "no recipes 'b'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("table", ["imagenette", "tiny"])
+def test_recipes_of_the_study_of_normalization(table):
+    found = train_zoo.read_recipes(f"{FOLDER.parent / 'benchmarks' / 'normalization_recipes.toml'}:{table}")
+    study = tomllib.loads((FOLDER / "normalization.toml").read_text())
+    assert {model["label"] for model in study["models"]} <= set(found)
+    for name, fields in found.items():
+        assert recipe_for(photographs=True, augmented=name == "resnet-aug", **fields).steps == fields["steps"]
 
 
 def test_the_script_stops_in_time_and_says_what_failed(script, capsys):
