@@ -1,6 +1,7 @@
 """What a search costs beside the model: questions a second of processor time, of a network that costs next to nothing.
 
 python benchmarks/search_overhead.py --images 256 --batch 1024
+python benchmarks/search_overhead.py --images 256 --batch 1024 --keep-memory   # as commands do
 
 Each image has one brightness a cell; the network is two small layers over them. One thread; the time is that of the
 processor, so that a busy machine does not matter much.
@@ -17,7 +18,7 @@ from torch import Tensor, nn
 
 import suffice
 from suffice.evidence import EvidenceStream, Settings
-from suffice.perturb import Runner
+from suffice.perturb import Runner, keep_freed_memory
 
 
 class Formula(nn.Module):
@@ -38,9 +39,12 @@ def main() -> None:
     parser.add_argument("--images", type=int, default=256)
     parser.add_argument("--batch", type=int, default=1024)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--keep-memory", action="store_true", help="what is freed stays with the process")
     options = parser.parse_args()
 
     torch.set_num_threads(1)
+    if options.keep_memory:
+        print(json.dumps({"memory kept": keep_freed_memory()}))
     net = suffice.Classifier(Formula().eval(), size=14, mean=(0,) * 3, std=(1,) * 3)
     cells = 0.2 + 0.8 * torch.rand(options.images, 1, 7, 7, generator=torch.Generator().manual_seed(3))
     images = cells.repeat_interleave(2, 2).repeat_interleave(2, 3).expand(-1, 3, -1, -1)

@@ -16,9 +16,11 @@ import pytest
 import torch
 from hypothesis import settings
 
+from suffice.host_memory import keep_freed_memory
 from tests.browser import chromium
 
 torch.set_num_threads(1)
+keep_freed_memory()
 signal.signal(signal.SIGINT, signal.default_int_handler)  # which shells switch off for what runs in the background
 gc.disable()  # until all tests are imported: a million objects are made, none of them garbage
 

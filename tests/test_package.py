@@ -21,7 +21,15 @@ ROOMS = (
 )  # fmt: skip
 BESIDE = "testing"  # stands beside the house and may use any room
 VISITORS = ("bench", "cli")  # may use it, for examples whose truth is known; it uses neither
-SHARED = ("errors", "options", "plugins", "progress", "results", "strangers")  # belong to no room and use none
+SHARED = (
+    "errors",
+    "host_memory",
+    "options",
+    "plugins",
+    "progress",
+    "results",
+    "strangers",
+)  # belong to no room and use none
 MODULES = sorted(ROOT.rglob("*.py"))
 LONGEST = 350
 

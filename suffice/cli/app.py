@@ -29,6 +29,7 @@ from suffice.cli import (
 from suffice.cli.messages import of_this_command
 from suffice.cli.output import stderr
 from suffice.errors import SufficeError
+from suffice.host_memory import keep_freed_memory
 
 app = typer.Typer(
     help="What is enough for an image classifier to decide.",
@@ -73,6 +74,7 @@ app.add_typer(bench.app, name="bench")
 
 def main() -> None:
     """Run the command line; a user's mistake is one clear message and exit code 2, never a traceback."""
+    keep_freed_memory()
     try:
         app()
     except SufficeError as error:

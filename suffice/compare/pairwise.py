@@ -20,6 +20,7 @@ Test = Literal["wilcoxon", "permutation"]
 Level = Annotated[float, Range(0, 1, above=True, below=True)]
 BLOCK = 1 << 22  # numbers that are drawn at once
 FEW = 13  # images, for which all signs are tried
+MANY = 50  # images, beyond which SciPy takes the normal approximation
 
 
 @dataclass(frozen=True)
@@ -116,6 +117,25 @@ def wilcoxon(differences: Numbers) -> float:
     signs = (np.arange(2 ** len(some))[:, None] >> np.arange(len(some))) & 1
     sums, seen = signs @ ranks, float(ranks[some > 0].sum())
     return float(min(1.0, 2 * min((sums <= seen + 1e-9).mean(), (sums >= seen - 1e-9).mean())))
+
+
+def wilcoxon_each(differences: Sequence[Numbers]) -> list[float]:
+    """P-values of :func:`wilcoxon` of several differences, [N] each.
+
+    Those of many images are tested together: what SciPy does for a call takes longer than a test.
+    """
+    together: dict[int, list[int]] = {}
+    found = [0.0] * len(differences)
+    for number, one in enumerate(differences):
+        if len(one) > MANY and np.count_nonzero(one) > FEW:
+            together.setdefault(len(one), []).append(number)
+        else:
+            found[number] = wilcoxon(one)
+    for numbers in together.values():
+        p = stats.wilcoxon(np.stack([differences[number] for number in numbers]), axis=1).pvalue
+        for number, value in zip(numbers, p.tolist(), strict=True):
+            found[number] = value
+    return found
 
 
 def sign_flips(differences: Numbers, draws: int, random: np.random.Generator) -> float:

@@ -11,8 +11,10 @@ scores through :class:`Probe`, the one place where masked images are scored.
   pixels are hidden.
 * :class:`RegionMasks`, :class:`FloatMasks`, :class:`RankMasks`, :func:`enlarge`: masks, made batch by batch.
 * :class:`Probe`, :class:`Response`: asking the model about masked images.
+* :func:`keep_freed_memory`: what makes a process that works on CPUs faster.
 """
 
+from suffice.host_memory import keep_freed_memory
 from suffice.perturb.baselines import BaselineInput, list_baselines, make_baseline, register_baseline
 from suffice.perturb.batch import Batch
 from suffice.perturb.masks import FloatMasks, Masks, RankMasks, RegionMasks, enlarge
@@ -33,6 +35,7 @@ __all__ = [
     "Response",
     "Runner",
     "enlarge",
+    "keep_freed_memory",
     "list_baselines",
     "make_baseline",
     "register_baseline",

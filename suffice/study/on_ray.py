@@ -20,6 +20,7 @@ from uuid import uuid4
 import torch
 
 from suffice.errors import MissingExtra, StudyError, SufficeWarning
+from suffice.host_memory import keep_freed_memory
 from suffice.progress import stage
 from suffice.study.local import PATIENCE, Worker, announce_all
 from suffice.study.plan import Plan, Shard
@@ -211,6 +212,7 @@ def do_here(plan: Plan, place: str, study: str, resources: Resources, shards: li
     global _kept
     if not resources.gpus:
         torch.set_num_threads(max(1, int(resources.cpus)))  # results on CPUs depend on it in the last bits
+        keep_freed_memory()
     if _kept is None or _kept[0] != study:
         _kept = None
         _kept = study, Worker(plan, Store(place), resources.device)

@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from suffice.compare.pairwise import bootstrap_mean, compare_pairs, holm, rank_biserial, sign_flips, wilcoxon
+from suffice.compare.pairwise import (
+    bootstrap_mean,
+    compare_pairs,
+    holm,
+    rank_biserial,
+    sign_flips,
+    wilcoxon,
+    wilcoxon_each,
+)
 from suffice.errors import OptionError
 
 
@@ -24,6 +32,15 @@ def test_a_wilcoxon_test_is_that_of_scipy_and_says_nothing_of_no_difference():
     assert wilcoxon(difference) == pytest.approx(stats.wilcoxon(difference).pvalue)
     assert wilcoxon(np.zeros(5)) == 1
     assert rank_biserial(np.zeros(5)) == 0
+
+
+def test_many_wilcoxon_tests_at_once_are_each_of_them():
+    random = np.random.default_rng(5)
+    several = [random.normal(0.1, 1, count).round(1) for count in (5, 60, 200, 200, 60, 51, 30) for _ in range(3)]
+    several[6][:] = 0
+    several[7][9:] = 0  # many images, few that differ
+    assert wilcoxon_each(several) == pytest.approx([wilcoxon(one) for one in several])
+    assert wilcoxon_each([]) == []
 
 
 def test_of_few_images_a_wilcoxon_test_tries_all_signs():

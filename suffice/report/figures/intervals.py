@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from suffice.compare.pairwise import as_columns, bootstrap_mean, holm, wilcoxon
+from suffice.compare.pairwise import as_columns, bootstrap_mean, holm, wilcoxon_each
 from suffice.compare.ranking import letters_of
 from suffice.draw.theme import Looks
 from suffice.report.figures import queries
@@ -79,7 +79,7 @@ def _letters(values: Mapping[str, Sequence[float]], means: Mapping[str, float]) 
     columns = as_columns(values)
     pairs = list(combinations(columns, 2))
     differences = [columns[a] - columns[b] for a, b in pairs]
-    adjusted = holm([wilcoxon(both[np.isfinite(both)]) for both in differences])
+    adjusted = holm(wilcoxon_each([both[np.isfinite(both)] for both in differences]))
     different = [pair for pair, p in zip(pairs, adjusted, strict=True) if p < 0.05]
     return letters_of(sorted(means, key=lambda model: means[model], reverse=True), different)
 

@@ -6,7 +6,7 @@ pairs, which Holm's rule needs; intervals only where something is said of a pair
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -14,7 +14,7 @@ from itertools import combinations
 import numpy as np
 
 from suffice.compare import compare_pairs, compare_trainings, paired_ratio
-from suffice.compare.pairwise import Numbers, holm, rank_biserial, wilcoxon
+from suffice.compare.pairwise import Numbers, holm, rank_biserial, wilcoxon_each
 from suffice.compare.ranking import letters_of
 from suffice.study.choices import Contrast
 
@@ -124,23 +124,13 @@ class Comparison:
     @cached_property
     def pairs(self) -> list[Pair]:
         """Every two that have enough images in common, tested by Wilcoxon's signed ranks, corrected by Holm's rule."""
-        found = []
-        for first, second in combinations(self.names, 2):
-            a, b = self.values(first, second)
-            if len(a) >= FEWEST:
-                found.append((first, second, wilcoxon(self._differences(a, b)), len(a)))
-        return _corrected(found)
+        return self._tested(combinations(self.names, 2))
 
     def named(self, contrasts: Sequence[Contrast]) -> list[Pair]:
         """The comparisons that a study was made for, corrected for each other only."""
         known = [one for one in contrasts if {one.of, one.against} <= set(self.names)]
-        found, asked = [], []
-        for one in known:
-            a, b = self.values(one.of, one.against)
-            if len(a) >= FEWEST:
-                found.append((one.of, one.against, wilcoxon(self._differences(a, b)), len(a)))
-                asked.append(one.question or f"{one.of} and {one.against}")
-        return [replace(pair, question=question) for pair, question in zip(_corrected(found), asked, strict=True)]
+        asked = {(one.of, one.against): one.question or f"{one.of} and {one.against}" for one in known}
+        return [replace(pair, question=asked[pair.first, pair.second]) for pair in self._tested(asked)]
 
     @cached_property
     def clear(self) -> list[Pair]:
@@ -213,10 +203,13 @@ class Comparison:
     def _differences(self, a: Numbers, b: Numbers) -> Numbers:
         return np.log1p(a) - np.log1p(b) if self.quantity.counts else a - b
 
-
-def _corrected(found: Sequence[tuple[str, str, float, int]]) -> list[Pair]:
-    adjusted = holm([row[2] for row in found]) if found else []
-    return [Pair(a, b, p, q, n, len(found)) for (a, b, p, n), q in zip(found, adjusted, strict=True)]
+    def _tested(self, names: Iterable[tuple[str, str]]) -> list[Pair]:
+        """Of some pairs of names those that have enough images in common, tested and corrected for each other."""
+        differences = {pair: self._differences(*self.values(*pair)) for pair in names}
+        differences = {pair: one for pair, one in differences.items() if len(one) >= FEWEST}
+        p = wilcoxon_each(list(differences.values()))
+        rows = zip(differences.items(), p, holm(p), strict=True)
+        return [Pair(*pair, one_p, adjusted, len(one), len(p)) for (pair, one), one_p, adjusted in rows]
 
 
 def _draws(images: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -122,7 +123,7 @@ class MethodScores:
             values[where] = rows[metric].cast("float64").to_numpy(zero_copy_only=False)
             self.values[metric] = values
 
-    @property
+    @cached_property
     def controls(self) -> list[str]:
         """Methods that look at nothing, such as random maps."""
         return [name for name in self.methods if _is_control(name)]
