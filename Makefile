@@ -23,7 +23,7 @@ $(INSTALLED): pyproject.toml
 	touch $@
 
 demo: $(INSTALLED) ## Run the built-in study and write its report, in about three minutes
-	$(BIN)/suffice demo
+	$(BIN)/suffice demo $(DEMO)
 
 test: lint ## Check style and types, run tests and doctests but for the slow ones
 	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not slow"
@@ -37,7 +37,7 @@ lint: $(INSTALLED) ## Check style and types only
 	$(BIN)/mypy
 
 docs: $(INSTALLED) ## Build the documentation into docs/_build/html, warnings are errors
-	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	$(BIN)/python -m sphinx -W --keep-going -q -b html $(SPHINX) docs docs/_build/html
 	@echo "Open docs/_build/html/index.html"
 
 bench: $(INSTALLED) ## Measure the probe against the bare model on this machine

@@ -23,7 +23,7 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
-    "sphinx.ext.viewcode",
+    *([] if tags.has("draft") else ["sphinx.ext.viewcode"]),  # noqa: F821  the code of each module, a page each
     "sphinx_copybutton",
     "narrow_tables",
 ]

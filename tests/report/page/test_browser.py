@@ -12,6 +12,7 @@ def page_file(report, tmp_path_factory):
 
 @pytest.fixture
 def opened(browser, page_file):
+    """Opens the page as it is asked to."""
     made = []
 
     def open_page(**options):
@@ -22,24 +23,42 @@ def opened(browser, page_file):
 
     yield open_page
     for watched in made:
-        assert watched.asked == []
-        assert [line for line in watched.said if line.startswith("error:")] == []
+        assert_quiet(watched)
         watched.context.close()
 
 
-def test_every_figure_is_there(opened, report):
-    page = opened().page
+@pytest.fixture(scope="module")
+def drawn(browser, page_file):
+    """The page with all its figures, for tests that leave it as it was."""
+    watched = Watched(browser, viewport=WIDE)
+    watched.page.goto(page_file)
+    watched.figures = watched.page.evaluate("sufficeDrawAll()")
+    yield watched
+    watched.context.close()
+
+
+@pytest.fixture
+def page(drawn):
+    yield drawn.page
+    assert_quiet(drawn)
+
+
+def assert_quiet(watched):
+    """Nothing was asked of the network, and nothing went wrong."""
+    assert watched.asked == []
+    assert [line for line in watched.said if line.startswith("error:")] == []
+
+
+def test_every_figure_is_there(page, drawn, report):
     charts = [figure for figure in report.figures if figure.spec is not None]
-    assert page.evaluate("sufficeDrawAll()") == len(charts)
+    assert drawn.figures == len(charts)
     assert page.locator("[data-chart] svg.marks").count() == len(charts)
     assert page.locator("figure .drawing > svg").count() == len(report.figures) - len(charts)
     for figure in report.figures:
         assert page.locator(f'[id="figure-{figure.name}"]').count() == 1
 
 
-def test_hovering_shows_values(opened, report):
-    page = opened().page
-    page.evaluate("sufficeDrawAll()")
+def test_hovering_shows_values(page):
     chart = page.locator('[data-chart="summary-mses"]')
     mark = chart.locator(".mark-symbol path").first
     mark.scroll_into_view_if_needed()
@@ -67,9 +86,7 @@ def test_tables_sort_by_a_click_and_by_keys(opened):
     assert [float(value) for value in column(table, 1)] == sorted(falling)
 
 
-def test_tables_copy_as_csv_and_latex(opened):
-    watched = opened()
-    page = watched.page
+def test_tables_copy_as_csv_and_latex(page):
     page.evaluate(
         "Object.defineProperty(navigator, 'clipboard', {value: {writeText: async (t) => { window.copied = t; }}})"
     )
@@ -95,8 +112,7 @@ def test_long_tables_unfold(opened):
     assert visible.count() > before
 
 
-def test_a_number_shows_its_query(opened):
-    page = opened().page
+def test_a_number_shows_its_query(page):
     page.locator("#enough-evidence td.traced .value").first.click()
     dialog = page.locator("#traced")
     assert "avg(mean_size)" in dialog.locator("pre").inner_text()
@@ -106,8 +122,7 @@ def test_a_number_shows_its_query(opened):
     assert not dialog.is_visible()
 
 
-def test_pictures_enlarge_and_arrows_go_on(opened):
-    page = opened().page
+def test_pictures_enlarge_and_arrows_go_on(page):
     tile = page.locator("button.tile").first
     tile.focus()
     page.keyboard.press("Enter")
@@ -146,8 +161,7 @@ def test_light_and_dark_follow_the_system_and_the_switch(opened):
     assert page.evaluate(label) != on_dark
 
 
-def test_contents_lead_to_every_section(opened):
-    page = opened().page
+def test_contents_lead_to_every_section(page):
     links = page.locator("nav.contents a")
     for number in range(links.count()):
         target = links.nth(number).get_attribute("href")
