@@ -7,6 +7,8 @@ metric. Half of the forwards of iGOS++, roughly, have a backward pass. With one 
 processor, so that other programs disturb little; with more they are those of the wall clock.
 
     OMP_NUM_THREADS=1 taskset -c 1 python benchmarks/on_a_laptop.py --models vit --works bare rise --rounds 3
+
+``--keep-memory`` cannot be undone, so it is for the whole process: run it once with and once without.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from torch import Tensor
 import suffice
 from benchmarks.real_models import photographs, resnet50_v1, vit_tiny
 from suffice.bench.bare import BareModel
-from suffice.perturb import Runner
+from suffice.perturb import Runner, keep_freed_memory
 from suffice.vision.noise import uniform_noise
 
 MODELS = {"vit": vit_tiny, "resnet50": resnet50_v1}
@@ -139,9 +141,12 @@ def main() -> None:
     parser.add_argument("--questions", type=int, default=96, help="forwards of a piece of work, roughly")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--keep-memory", action="store_true", help="what is freed stays with the process")
     parser.add_argument("--out", type=Path, help="write all timings there, as JSON")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
+    if options.keep_memory:
+        print("memory kept:", keep_freed_memory())
     print(f"torch {torch.__version__}, {torch.backends.cpu.get_cpu_capability()}, threads: {torch.get_num_threads()}\n")
     print("| work | model | variant | forwards/s | lowest to highest | ratio to the bare model |")
     print("|---|---|---|---|---|---|")
