@@ -1,5 +1,6 @@
 """What the documentation shows runs."""
 
+import importlib
 import os
 import re
 import traceback
@@ -77,6 +78,21 @@ def test_every_method_is_held_against_an_original():
     first = [row.split("|")[1] for row in table.splitlines() if row.startswith("| `")]
     named = re.findall(r"`([^`]+)`", " ".join(first))
     assert sorted(named) == suffice.list_methods()
+
+
+def test_every_method_and_metric_can_be_cited():
+    """Notes in CITATION.cff name what each paper is cited for; controls are nobody's."""
+    said = re.findall(r'^ +(?:notes: "|# )(.*)', (ROOT / "CITATION.cff").read_text("utf-8"), flags=re.M)
+    named = set(re.findall(r"[\w+-]+", " ".join(said).lower()))
+    assert not {*suffice.list_methods(), *suffice.list_metrics()} - {"random", "center"} - named
+
+
+def test_the_reference_has_every_public_name():
+    page = (ROOT / "docs" / "api.md").read_text("utf-8")
+    rooms = re.findall(r"^## (suffice\.[\w.]+)$", page, flags=re.M)
+    public = {name for room in rooms for name in getattr(importlib.import_module(room), "__all__", ())}
+    assert len(public) > 100
+    assert not public - set(re.findall(r"^\.\. auto\w+:: (?:[\w.]+\.)?(\w+)$", page, flags=re.M))
 
 
 def texts() -> list[Path]:
