@@ -50,6 +50,8 @@ def targets_of(targets: Targets, index: Sequence[int], count: int) -> int | str 
         return plain
     if len(plain) != count:
         raise OptionError(f"{len(plain)} targets were given for {count} images; give one for all or one per image.")
+    if not isinstance(plain, Sequence):
+        raise OptionError(f"targets={plain!r}; write None, a class for all images, or a list with one for each.")
     return [plain[i] for i in index]
 
 
@@ -125,7 +127,8 @@ class Classifier:
 
             known = timm_knowledge(module)
             geometry, mean, std = geometry or known.get("geometry"), mean or known.get("mean"), std or known.get("std")
-            labels, synsets = (labels, synsets) if labels else (known.get("labels"), known.get("synsets"))
+            if labels is None:
+                labels, synsets = known.get("labels"), known.get("synsets")
             name, family = name or known.get("name"), family or known.get("family")
         if geometry is None or mean is None or std is None:
             lacking = [n for n, v in (("size", geometry), ("mean", mean), ("std", std)) if v is None]
@@ -144,8 +147,8 @@ class Classifier:
             mean, std = [*mean] * 3, [*std] * 3
         self.module = module if device is None else module.to(device)
         self.geometry = geometry
-        self.mean, self.std = _channels(mean, "mean"), _channels(std, "std")
-        self.labels = None if labels is None else list(labels)
+        self.mean, self.std = check_normalization(mean, std)
+        self.labels = None if labels is None else [str(label) for label in labels]
         self.synsets = None if synsets is None else list(synsets)
         self.name = name or type(module).__name__
         self.family = family or default_family(self.name) or "other"
@@ -267,7 +270,10 @@ class Classifier:
             OptionError: No class has that label; the message suggests close ones.
         """
         if not isinstance(label, str):
-            label = operator.index(label)
+            try:
+                label = operator.index(label)
+            except TypeError as error:
+                raise OptionError(f"A class is an index, a name or a WordNet id, and not {label!r}.") from error
             if self.labels is not None and not 0 <= label < len(self.labels):
                 raise OptionError(f"{self.name} has classes 0 to {len(self.labels) - 1}; there is no class {label}.")
             return label

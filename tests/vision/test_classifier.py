@@ -152,6 +152,18 @@ def test_targets(net, given, expected):
     assert net.targets(given, torch.rand(3, 5)).tolist() == expected
 
 
+@pytest.mark.parametrize("labels", [[10, 11], (10, 11), np.array([10, 11]), range(10, 12), np.array(["10", "11"])])
+def test_labels_as_people_have_them(labels):
+    import timm
+
+    for net in (
+        Classifier(Linear(2), size=8, mean=HALF, std=HALF, labels=labels),
+        Classifier(timm.create_model("resnet10t", num_classes=2), labels=labels),
+    ):
+        assert net.labels == ["10", "11"]
+        assert net.class_index("11") == 1
+
+
 def test_default_targets_are_predictions(net):
     whole = torch.rand(3, 5)
     assert torch.equal(net.targets(None, whole), whole.argmax(dim=1))
@@ -165,6 +177,10 @@ def test_default_targets_are_predictions(net):
         (5, "classes 0 to 4"),
         (-1, "classes 0 to 4"),
         ([1, 2], "2 targets were given for 3 images"),
+        ([1, None, 2], "not None"),
+        (torch.tensor([1.0, 2.0, 0.0]), "not 1.0"),
+        (1.5, "targets=1.5; write None"),
+        ({1, 2}, "targets={1, 2}; write None"),
     ],
 )
 def test_wrong_targets(net, given, said):
