@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import numbers
 import operator
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -22,6 +23,7 @@ from suffice.vision.families import default_family
 from suffice.vision.geometry import Geometry, GivenPreprocessing, Rule, split_preprocessing
 from suffice.vision.images import open_images
 from suffice.vision.images.arrays import pixels_of_tensor
+from suffice.vision.normalization import check_normalization, numbers_of
 from suffice.vision.outputs import Predictions, class_scores
 from suffice.vision.stream import OnError, stream
 from suffice.vision.trial import GrayInput, check_channels, check_labels
@@ -48,10 +50,10 @@ def targets_of(targets: Targets, index: Sequence[int], count: int) -> int | str 
         plain = plain.reshape(-1).tolist() if getattr(plain, "ndim", 1) > 1 else plain.tolist()
     if plain is None or isinstance(plain, (int, str)):
         return plain
-    if len(plain) != count:
-        raise OptionError(f"{len(plain)} targets were given for {count} images; give one for all or one per image.")
     if not isinstance(plain, Sequence):
         raise OptionError(f"targets={plain!r}; write None, a class for all images, or a list with one for each.")
+    if len(plain) != count:
+        raise OptionError(f"{len(plain)} targets were given for {count} images; give one for all or one per image.")
     return [plain[i] for i in index]
 
 
@@ -116,7 +118,8 @@ class Classifier:
         if not isinstance(module, nn.Module):
             raise OptionError(f"A classifier is made from an nn.Module, not from {type(module).__name__}.")
         check_options({"score": score, "resize": resize}, Classifier.__init__)
-        pair = (size, size) if isinstance(size, int) else size
+        pair = (int(size), int(size)) if isinstance(size, (int, numbers.Integral)) else size
+        mean, std = numbers_of("mean", mean), numbers_of("std", std)
         if preprocess is not None:
             geometry, own_mean, own_std = split_preprocessing(preprocess, pair)
             mean, std = mean or own_mean or (0.0, 0.0, 0.0), std or own_std or (1.0, 1.0, 1.0)
@@ -309,8 +312,10 @@ class Classifier:
     def replace(self, **changes: Any) -> Classifier:
         """A classifier of the same module with something changed, such as ``net.replace(score="logit")``."""
         kept = ["module", "mean", "std", "labels", "synsets", "name", "family", "score"]
-        if "size" not in changes and "preprocess" not in changes:
-            kept.append("geometry")
+        if changes.get("preprocess") is None:
+            kept += [] if "size" in changes else ["geometry"]
+        elif split_preprocessing(changes["preprocess"])[1] is not None:  # it brings its own
+            kept = [name for name in kept if name not in ("mean", "std")]
         made = Classifier(**{**{name: getattr(self, name) for name in kept}, **changes})
         made.checkpoint = self.checkpoint
         return made
@@ -322,13 +327,3 @@ class Classifier:
     def __repr__(self) -> str:
         height, width = self.size
         return f"Classifier({self.name!r}, family={self.family!r}, size={height}×{width}, device={str(self.device)!r})"
-
-
-def _channels(values: Sequence[float], what: str) -> tuple[float, ...]:
-    numbers = tuple(float(v) for v in values)
-    if len(numbers) != 3:
-        raise OptionError(
-            f"{what}= has {len(numbers)} numbers; expected 3, one for each of red, green and blue, or one in both "
-            "mean= and std= for a model of gray images."
-        )
-    return numbers

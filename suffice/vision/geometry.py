@@ -26,6 +26,9 @@ Raster = Union[Image.Image, Tensor]
 
 Interpolation = Literal["nearest", "bilinear", "bicubic", "lanczos"]
 
+# So far out of [0, 1] may a bicubic resize of a tensor step at edges; normalization goes much farther.
+OVERSHOOT = 0.25
+
 
 @dataclass(frozen=True)
 class Geometry:
@@ -124,7 +127,9 @@ class GivenPreprocessing:
 
     def __init__(self, function: Callable[[Any], Any], size: tuple[int, int] | None = None) -> None:
         self.function = function
-        trial = self._run(Image.new("RGB", (320, 240), (128, 128, 128)))
+        picture = Image.new("RGB", (320, 240))
+        picture.paste((255, 255, 255), (160, 0, 320, 240))  # black and white, which normalization takes out of [0, 1]
+        trial = self._run(picture)
         self.size = size or (trial.shape[-2], trial.shape[-1])
 
     def __call__(self, picture: Raster) -> Tensor:
@@ -140,14 +145,16 @@ class GivenPreprocessing:
         out = self.function(picture)
         if not isinstance(out, Tensor) or out.dim() != 3 or out.shape[0] != 3 or not out.is_floating_point():
             seen = f"{out.dtype} {list(out.shape)}" if isinstance(out, Tensor) else type(out).__name__
-            raise OptionError(f"preprocess= returned {seen}; it must return a float tensor [3, H, W] in [0, 1].")
+            gray = isinstance(out, Tensor) and out.dim() == 3 and out.shape[0] == 1
+            hint = " For a model of gray images write size=, and one number each as mean= and std=." if gray else ""
+            raise OptionError(f"preprocess= returned {seen}; it must return a float tensor [3, H, W] in [0, 1].{hint}")
         low, high = out.min().item(), out.max().item()
-        if not (low >= 0 and high <= 1):  # also catches NaN
+        if not (low >= -OVERSHOOT and high <= 1 + OVERSHOOT):  # also catches NaN
             raise OptionError(
                 f"preprocess= returned values from {low:.2f} to {high:.2f}, so it seems to normalize. Masks act in "
                 "pixel space [0, 1]: leave the normalization out of the callable and give it as mean= and std=."
             )
-        return out.float()
+        return out.float().clamp(0, 1)
 
 
 def split_preprocessing(
@@ -169,7 +176,8 @@ def split_preprocessing(
     if steps and type(steps[-1]).__name__ == "Normalize":
         from torchvision.transforms import Compose
 
-        mean, std = ([float(v) for v in values] for values in (steps[-1].mean, steps[-1].std))  # tensors in timm
+        given = (torch.as_tensor(v, dtype=torch.float64).flatten().tolist() for v in (steps[-1].mean, steps[-1].std))
+        mean, std = (v * 3 if len(v) == 1 else v for v in given)  # one number is for all three channels
         return GivenPreprocessing(Compose(steps[:-1]), size), mean, std
     return GivenPreprocessing(preprocess, size), None, None
 

@@ -32,26 +32,27 @@ class GrayInput(nn.Module):
 
 
 def check_channels(module: nn.Module, name: str, forward: Callable[[], Tensor]) -> None:
-    """Raise an error if a module takes no color images; it is tried only where its first convolution looks so.
+    """Raise an error if a module takes images of other channels; it is tried only where its first convolution looks so.
 
     Args:
         module: The module.
         name: What errors call it.
         forward: Puts one color image through it.
     """
-    channels = next((m.in_channels // m.groups for m in module.modules() if isinstance(m, nn.Conv2d)), 3)
-    if channels == 3 or isinstance(module, GrayInput):
+    given = 1 if isinstance(module, GrayInput) else 3
+    channels = next((m.in_channels // m.groups for m in module.modules() if isinstance(m, nn.Conv2d)), given)
+    if channels == given:
         return
     try:
         forward()
     except RuntimeError as error:
-        remedy = (
-            "Write mean= and std= with one number each: images are then shown to it in gray."
-            if channels == 1
-            else "Wrap it in a module that makes its input from red, green and blue."
-        )
+        remedies = {
+            1: "Write mean= and std= with one number each: images are then shown to it in gray.",
+            3: "Write mean= and std= with three numbers each; with one, images are shown to it in gray.",
+        }
+        remedy = remedies.get(channels, "Wrap it in a module that makes its input from red, green and blue.")
         seen = f"{channels} channel{'' if channels == 1 else 's'}"
-        raise OptionError(f"{name} takes images of {seen}, and images here have 3. {remedy}") from error
+        raise OptionError(f"{name} takes images of {seen}, and images here have {given}. {remedy}") from error
 
 
 def check_labels(module: nn.Module, name: str, labels: int, forward: Callable[[], Tensor]) -> None:

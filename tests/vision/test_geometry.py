@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from torchvision import transforms
 
 from suffice.errors import OptionError
 from suffice.vision.geometry import Geometry, GivenPreprocessing, split_preprocessing
@@ -77,6 +78,20 @@ def test_a_callable_that_normalizes_in_secret_is_refused():
         GivenPreprocessing(lambda picture: torch.full((3, 8, 8), -2.0))
     with pytest.raises(OptionError, match="must return a float tensor"):
         GivenPreprocessing(lambda picture: picture)
+    with pytest.raises(OptionError, match="For a model of gray images write size="):
+        GivenPreprocessing(transforms.Compose([transforms.Grayscale(), transforms.ToTensor()]))
+    imagenet = transforms.Compose([transforms.ToTensor(), transforms.Normalize((0.485, 0.456, 0.406), (0.229,) * 3)])
+    with pytest.raises(OptionError, match="seems to normalize"):  # also where a gray picture would stay in [0, 1]
+        GivenPreprocessing(lambda picture: imagenet(picture))
+
+
+def test_a_resize_of_tensors_may_overshoot():
+    resize = transforms.Resize((24, 24), transforms.InterpolationMode.BICUBIC)
+    geometry = GivenPreprocessing(transforms.Compose([transforms.ToTensor(), resize]))
+    board = Image.fromarray(np.kron(np.indices((5, 5)).sum(0) % 2, np.full((20, 20), 255)).astype(np.uint8))
+    overshot = resize(transforms.ToTensor()(board.convert("RGB")))
+    assert overshot.min() < -0.04
+    assert torch.equal(geometry(board.convert("RGB")), overshot.clamp(0, 1))
 
 
 def test_tensors_of_the_input_size_are_taken_as_they_are():
