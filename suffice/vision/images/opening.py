@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 from torch import Tensor
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, IterableDataset
 
 from suffice.errors import ImageError, OptionError, UnreadableImage
 from suffice.options import Count, check_options
@@ -50,6 +50,7 @@ def open_images(
             * an array H×W, H×W×C, N×H×W×C (C = 1, 3, 4), uint8, uint16 or float in [0, 1];
             * a map-style data set of images or (image, label) pairs, also one of Hugging Face, or a ``DataLoader`` of
               one; where it names its classes, labels are these names, as an index may mean another class to a model;
+            * a column of paths, such as a pandas ``Series``;
             * :class:`Images` (given back as they are) or a :class:`Picture`;
             * a list or tuple of all these.
         root: Folder that the paths in a manifest are relative to; default: the folder of the manifest.
@@ -128,6 +129,8 @@ class _Opening:
             kind = "image" if isinstance(source, Image.Image) else "bytes"
             name = os.path.basename(getattr(source, "filename", "")) or _name(kind, position)
             return [Picture(name, source_of(source, name, self.max_pixels))]
+        if _is_column(source):
+            return self.open(source.tolist(), position)
         if isinstance(source, (Tensor, np.ndarray)):
             return _array(source, position)
         if isinstance(source, (list, tuple)):
@@ -138,7 +141,9 @@ class _Opening:
             return self.open(source.dataset, position)
         if isinstance(getattr(source, "features", None), Mapping) and hasattr(source, "__len__"):
             return self._items(HuggingFaceDataset(source), len(source), "dataset", position)
-        if hasattr(source, "__getitem__") and hasattr(source, "__len__") and not isinstance(source, Mapping):
+        # A stream of torch has the method to get an item, but only to raise an error.
+        by_name_or_none = isinstance(source, (Mapping, IterableDataset)) or hasattr(source, "iloc")
+        if hasattr(source, "__getitem__") and hasattr(source, "__len__") and not by_name_or_none:
             return self._items(MapDataset(source), len(source), type(source).__name__, position)
         raise ImageError(_unknown_kind(source))
 
@@ -168,6 +173,13 @@ class _Opening:
     ) -> list[Picture]:
         items = [DatasetItem(dataset, i, _name(kind, (*position, i)), self.max_pixels) for i in range(count)]
         return [Picture(item.name, item, stored_label=item.label if dataset.has_labels else None) for item in items]
+
+
+def _is_column(source: Any) -> bool:
+    """Whether something is a pandas Series, or an array of names or other things that are not numbers."""
+    if isinstance(source, np.ndarray):
+        return source.ndim == 1 and source.dtype.kind in "OUT"
+    return hasattr(source, "tolist") and hasattr(source, "iloc")
 
 
 def _array(source: Tensor | np.ndarray[Any, Any], position: tuple[int, ...]) -> list[Picture]:
@@ -202,8 +214,8 @@ def _relabeled(images: Images, labels: Any) -> Images:
 
 def _unknown_kind(source: Any) -> str:
     kind = type(source).__name__
-    if isinstance(source, Mapping):
+    if isinstance(source, Mapping) or hasattr(source, "iloc"):
         return f"Cannot open a {kind} as images; choose one of its entries: {', '.join(map(repr, source))}."
     if hasattr(source, "__iter__"):
-        return f"Cannot open a {kind} as images, as it has no length; write list(…), or use a map-style set."
+        return f"Cannot open a {kind} as images, as its items have no positions; write list(…), or use a map-style set."
     return f"Cannot open a {kind} as images; expected a path, PIL image, tensor, array, data set, or a list of these."

@@ -14,7 +14,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from suffice.errors import ImageError, UnreadableImage
+from suffice.errors import ImageError, ImageTooLarge, UnreadableImage
 from suffice.vision.identity import content_hash
 from suffice.vision.images.arrays import as_float, fingerprint, pixel_batch, tensor_of_array, unify
 from suffice.vision.images.decode import check_size, decode, to_rgb
@@ -121,12 +121,17 @@ class MapDataset:
         return MapDataset, (self.dataset,)
 
     def _item(self, index: int) -> tuple[Any, Any]:
-        with self._lock:
-            item = self.dataset[index]
+        name = f"{type(self.dataset).__name__}[{index}]"
+        try:
+            with self._lock:
+                item = self.dataset[index]
+        except Image.DecompressionBombError as error:
+            raise ImageTooLarge(f"{name}: {error} To decode it anyway, raise PIL.Image.MAX_IMAGE_PIXELS.") from error
+        except (OSError, SyntaxError) as error:  # what Pillow raises for broken files, in data sets that decode them
+            raise UnreadableImage(f"Cannot read {name}: {error}.") from error
         if not isinstance(item, (tuple, list)):
             return item, None
         if len(item) != 2:
-            name = f"{type(self.dataset).__name__}[{index}]"
             raise ImageError(f"{name} has {len(item)} parts; expected an image, or (image, label).")
         return item[0], item[1]
 

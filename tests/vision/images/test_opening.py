@@ -71,6 +71,19 @@ class TestMixturesAndOptions:
         assert images.labels[:3] == [None, "sub", None]
         assert all(picture.decode() is not None for picture in images)
 
+    def test_columns_of_tables(self, tmp_path):
+        pandas = pytest.importorskip("pandas")
+        paths = [str(save(tmp_path / f"{i}.png")) for i in range(3)]
+        table = pandas.DataFrame({"path": paths, "label": list("abc")})
+        few = table[table.label != "b"]
+        images = open_images(few.path, labels=few.label)
+        assert images.names == paths[::2]
+        assert images.labels == ["a", "c"]
+        assert images[1].decode().size == (4, 3)
+        assert open_images(np.array(paths)).names == paths
+        with pytest.raises(ImageError, match="choose one of its entries: 'path', 'label'"):
+            open_images(table)
+
     def test_images_come_back_as_they_are(self):
         images = open_images(torch.rand(2, 3, 2, 2))
         assert open_images(images) is images

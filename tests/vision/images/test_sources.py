@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from torch.utils.data import DataLoader, Subset
+from torch.utils.data import DataLoader, IterableDataset, Subset
 from torchvision.datasets import ImageFolder
 
 from suffice.attribution import attribute
 from suffice.errors import ImageError, ImageTooLarge, OptionError, UnreadableImage
 from suffice.vision import Classifier
 from suffice.vision.images import open_images
+from suffice.vision.stream import readable
 from tests.vision.images.files import Squares, decoded, save
 
 
@@ -86,10 +87,36 @@ class TestDatasets:
         with pytest.raises(ZeroDivisionError):
             open_images(Squares(make=lambda i: 1 // 0))[0].decode()
 
+    def test_broken_files_that_a_data_set_decodes_are_skipped_by_name(self, tmp_path, monkeypatch):
+        paths = [save(tmp_path / f"class/{i}.png") for i in range(4)]
+        whole = paths[1].read_bytes()
+        paths[0].write_bytes(whole[:50])
+        paths[1].write_bytes(whole.replace(b"IDAT", b"ID\x00T"))
+        images = open_images(ImageFolder(str(tmp_path)))
+        _, skipped = readable(images)
+        assert [skip.name for skip in skipped] == ["ImageFolder[0]", "ImageFolder[1]"]
+        with pytest.raises(UnreadableImage, match=r"Cannot read ImageFolder\[0\]"):
+            images[0].decode()
+        monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 2)
+        with pytest.raises(ImageTooLarge, match=r"ImageFolder\[2\].*MAX_IMAGE_PIXELS"):
+            images[2].decode()
+
+    def test_a_data_set_without_positions(self):
+        class Stream(IterableDataset):
+            def __iter__(self):
+                return iter([Image.new("L", (1, 1))] * 3)
+
+            def __len__(self):
+                return 3
+
+        for source in (Stream(), DataLoader(Stream())):
+            with pytest.raises(ImageError, match=r"Cannot open a Stream.*write list\(…\)"):
+                open_images(source)
+
     def test_empty_and_endless(self):
         with pytest.raises(ImageError, match="Squares is empty"):
             open_images(Squares(0))
-        with pytest.raises(ImageError, match="no length"):
+        with pytest.raises(ImageError, match="no positions"):
             open_images(iter([1]))
 
     def test_survives_pickling(self):
