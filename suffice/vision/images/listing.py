@@ -73,16 +73,9 @@ def open_manifest(manifest: Path, root: str | os.PathLike[str] | None, max_pixel
     Others are ignored. Paths are relative to ``root``, by default the folder of the manifest, and must stay in it.
     """
     folder = os.path.abspath(root if root is not None else manifest.parent)
-    is_csv = manifest.suffix.lower() == ".csv"
-    rows = _csv_rows(manifest) if is_csv else _jsonl_rows(manifest)
-    try:
-        pictures = [_picture(row, where, folder, max_pixels) for where, row in rows]
-    except UnicodeDecodeError as error:
-        raise ManifestError(f"{manifest} is not UTF-8 text: {error.reason} at byte {error.start}.") from error
-    except OSError as error:
-        raise ManifestError(f"Cannot read the manifest {manifest}: {error.strerror}.") from error
+    pictures = [_picture(row, where, folder, max_pixels) for where, row in _rows(manifest)]
     if not pictures:
-        header = ", after a header such as path,label" if is_csv else ""
+        header = ", after a header such as path,label" if _is_csv(manifest) else ""
         raise ManifestError(f"{manifest} lists no image; expected one a line{header}.")
     return pictures
 
@@ -96,17 +89,27 @@ def with_boxes(images: Images, manifest: str | os.PathLike[str]) -> Images:
     file = Path(manifest)
     if file.suffix.lower() not in MANIFEST_SUFFIXES:
         raise ManifestError(f"Boxes are read from a .csv or .jsonl file, not from {file}.")
-    try:
-        rows = list(_csv_rows(file) if file.suffix.lower() == ".csv" else _jsonl_rows(file))
-    except OSError as error:
-        raise ManifestError(f"Cannot read the manifest {file}: {error.strerror}.") from error
-    known = {str(_first(row, PATH_COLUMNS)): _boxes(_first(row, BOXES_COLUMNS), where) for where, row in rows}
+    known = {str(_first(row, PATH_COLUMNS)): _boxes(_first(row, BOXES_COLUMNS), where) for where, row in _rows(file)}
     short = Counter(os.path.basename(name) for name in known)
     by_file = {os.path.basename(n): boxes for n, boxes in known.items() if short[os.path.basename(n)] == 1}
     found = [known.get(p.name, by_file.get(os.path.basename(p.name))) for p in images]
     if not any(found):
         raise ManifestError(f"{file} has boxes of none of the images; the first of them is {images[0].name}.")
     return Images(replace(p, boxes=boxes or p.boxes) for p, boxes in zip(images, found, strict=True))
+
+
+def _is_csv(manifest: Path) -> bool:
+    return manifest.suffix.lower() == ".csv"
+
+
+def _rows(manifest: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Each row of a manifest with where it stands; whatever is wrong with the file is one kind of error."""
+    try:
+        yield from _csv_rows(manifest) if _is_csv(manifest) else _jsonl_rows(manifest)
+    except UnicodeDecodeError as error:
+        raise ManifestError(f"{manifest} is not UTF-8 text: {error.reason} at byte {error.start}.") from error
+    except OSError as error:
+        raise ManifestError(f"Cannot read the manifest {manifest}: {error.strerror}.") from error
 
 
 def _csv_rows(manifest: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:

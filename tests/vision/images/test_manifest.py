@@ -206,3 +206,6 @@ def test_boxes_from_a_list_of_their_own(tmp_path, csv, jsonl):
         with_boxes(images, tmp_path / "boxes.txt")
     with pytest.raises(ManifestError, match="No such file"):
         with_boxes(images, tmp_path / "missing.csv")
+    (tmp_path / "latin.csv").write_bytes("path,boxes\nä.png,\n".encode("latin-1"))
+    with pytest.raises(ManifestError, match=r"latin\.csv is not UTF-8 text"):
+        with_boxes(images, tmp_path / "latin.csv")
