@@ -103,7 +103,7 @@ def make_baseline(
     elif isinstance(baseline, Tensor):
         made = baseline.to(pixels)
     elif callable(baseline):
-        made = baseline(pixels)
+        made = baseline(pixels.clone())  # it may write into them
     else:
         made = _opened(baseline, pixels)
     if not isinstance(made, Tensor) or made.shape[-3:] != pixels.shape[-3:] or made.dim() not in (3, 4):

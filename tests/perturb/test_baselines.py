@@ -112,6 +112,12 @@ def test_given_baselines(pixels, tmp_path):
         assert make_baseline(given, pixels)[1, :, 3, 3].tolist() == [1, 0, 0]
 
 
+def test_a_function_may_write_into_what_it_is_given(pixels):
+    before = pixels.clone()
+    assert make_baseline(lambda given: given.zero_(), pixels).eq(0).all()
+    assert torch.equal(pixels, before)
+
+
 def test_a_baseline_can_be_added(pixels):
     @register_baseline("test-white")
     def white(scene):
