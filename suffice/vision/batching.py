@@ -70,7 +70,8 @@ class BatchLoop:
 
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether an error says that the memory of the GPU or of the host is used up."""
-    words = ("can't allocate memory", "not enough memory")  # of the host, which has no type of its own
+    # Of the host, of Apple's GPUs and of CUDA's libraries, which have no type of their own.
+    words = ("can't allocate memory", "not enough memory", "out of memory", "STATUS_ALLOC_FAILED")
     return isinstance(error, torch.cuda.OutOfMemoryError) or (
         isinstance(error, RuntimeError) and any(word in str(error) for word in words)
     )

@@ -198,6 +198,8 @@ def test_the_error_lets_go_of_its_tensors_before_the_next_try():
             True,
         ),
         (RuntimeError("DefaultCPUAllocator: not enough memory: you tried to allocate 8 bytes"), True),
+        (RuntimeError("MPS backend out of memory (MPS allocated: 7.64 GiB, max allowed: 9.07 GiB)"), True),
+        (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"), True),
         (RuntimeError("mat1 and mat2 shapes cannot be multiplied"), False),
         (ValueError("not enough memory"), False),
     ],
