@@ -297,7 +297,7 @@ class Runner:
             # on its way to training), can be copied, and does not mix what it cached with another precision.
             net.module.train()
             net.module.eval()
-            copied = copy.deepcopy(net.module)
+            copied = copy.deepcopy(net.module, _copies_of_computed(net.module))
         with torch.no_grad():
             if pairs:
                 fold(copied.to(torch.promote_types(net.dtype, torch.float32)), pairs)
@@ -334,6 +334,12 @@ class Runner:
 
     def _count_backward(self, gradient: Tensor) -> None:
         self.counters.backwards += len(gradient)
+
+
+def _copies_of_computed(module: nn.Module) -> dict[int, Any]:
+    """Copies, by identity, of tensors that were computed with gradients: torch's weight_norm keeps weights as such."""
+    kept = (value for part in module.modules() for value in vars(part).values())
+    return {id(value): value.detach().clone() for value in kept if isinstance(value, Tensor) and not value.is_leaf}
 
 
 def _wants_channels_last(net: Classifier) -> bool:

@@ -92,6 +92,22 @@ def test_other_errors_of_a_model_are_its_own():
     assert not runner.contiguous_only
 
 
+@pytest.mark.filterwarnings("ignore:.*weight_norm.* is deprecated:FutureWarning")
+@pytest.mark.parametrize("normalized", [nn.utils.weight_norm, nn.utils.spectral_norm])
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_weights_that_are_computed_are_copied_too(normalized, precision):
+    module = nn.Sequential(
+        normalized(nn.Conv2d(3, 4, 3)), nn.ReLU(), normalized(nn.Conv2d(4, 4, 3)), nn.AdaptiveAvgPool2d(1), nn.Flatten()
+    )
+    module(pictures()).sum().backward()  # leaves weights that are part of a graph
+    net = Classifier(module, size=32, mean=MEAN, std=STD)
+    before, runner = module[0].weight, Runner(net, precision=precision)
+    found = runner.scores(pictures())
+    assert runner.module is not module
+    assert module[0].weight is before
+    torch.testing.assert_close(found, net(pictures()).detach(), atol=0.01, rtol=0.01)
+
+
 def test_models_without_convolutions_keep_the_usual_layout():
     runner = Runner(linear_net())
     assert not runner.channels_last
