@@ -125,7 +125,8 @@ def allows(hint: Any, value: Any) -> bool:
         return callable(value)
     if origin in (collections.abc.Sequence, list, tuple):
         several = isinstance(value, collections.abc.Sequence) and not isinstance(value, str)
-        return several and all(allows(args[0], item) for item in value)
+        length = _length(hint)
+        return several and length in (None, len(value)) and all(allows(args[0], item) for item in value)
     kind = origin or hint
     return isinstance(value, kind) if isinstance(kind, type) else True
 
@@ -151,13 +152,20 @@ def _alternatives(hint: Any) -> list[str]:
     if hint is None or hint is type(None):
         return ["None"]
     if origin in (collections.abc.Sequence, list, tuple):
-        return [f"a list, each of them {in_words(args[0])}"]
+        number = "" if _length(hint) is None else f" of {_length(hint)}"
+        return [f"a list{number}, each of them {in_words(args[0])}"]
     named = {bool: "True or False", int: "a whole number", float: "a number", str: "a text"}
     if hint in named:
         return [named[hint]]
     if origin is collections.abc.Callable or hint is Callable:
         return ["a function"]
     return [f"a {getattr(origin or hint, '__name__', 'value')}"]
+
+
+def _length(hint: Any) -> int | None:
+    """How many values a tuple has; None where there can be any number."""
+    args = get_args(hint)
+    return len(args) if get_origin(hint) is tuple and args[-1] is not Ellipsis else None
 
 
 def _listed(words: list[str]) -> str:

@@ -23,6 +23,8 @@ from suffice.options import Count, Range, Share, allows, check_fields, check_opt
         (bool, [True], [1, "yes"]),
         (float | Sequence[float], [1, (1, 2.5), [3]], ["12", [1, "x"], {}]),
         (Any, [object(), None], []),
+        (tuple[float, ...], [(), (1, 2), [0.5]], [("x",)]),
+        (tuple[Count, Count], [(1, 2), [3, 4]], [(1,), (1, 2, 3), (0, 1), 5]),
         (str, ["x"], [3]),
     ],
 )
@@ -39,6 +41,7 @@ def test_words_come_from_the_annotation_too():
     assert in_words(Annotated[float, Range(0, above=True)]) == "a number above 0"
     assert in_words(bool) == "True or False"
     assert in_words(float | Sequence[float]) == "a number or a list, each of them a number"
+    assert in_words(tuple[int, int]) == "a list of 2, each of them a whole number"
 
 
 def test_fields_of_a_dataclass_are_checked():

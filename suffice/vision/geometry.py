@@ -17,7 +17,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from suffice.errors import OptionError
+from suffice.errors import ImageTooLarge, OptionError
 from suffice.options import Count, check_fields
 
 Rule = Literal["crop", "squash"]
@@ -61,6 +61,9 @@ class Geometry:
 
     def __post_init__(self) -> None:
         check_fields(self)
+        for name in ("size", "resize"):  # lists, as files have them, are compared with shapes
+            if isinstance(sides := getattr(self, name), Sequence):
+                object.__setattr__(self, name, tuple(map(int, sides)))
 
     def __call__(self, picture: Raster) -> Tensor:
         """Bring a picture (PIL in mode RGB, or float [3, h, w] in [0, 1]) to float32 [3, H, W] in [0, 1].
@@ -76,6 +79,12 @@ class Geometry:
 
         height, width = picture.shape[-2:] if isinstance(picture, Tensor) else (picture.height, picture.width)
         resized = self._resized(width=width, height=height)
+        limit = Image.MAX_IMAGE_PIXELS
+        if limit is not None and math.prod(resized) > limit:
+            raise ImageTooLarge(
+                f"{width} × {height} pixels would be {resized[1]} × {resized[0]} before the center is cut out; the "
+                f"limit is {limit} pixels. Crop it first, or squash it: resize='squash'."
+            )
         interpolation = InterpolationMode(self.interpolation)
         picture = transform.resize(picture, list(resized), interpolation=interpolation, antialias=True)
         cropped = transform.crop(picture, *self._corner(resized), *self.size)

@@ -15,7 +15,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from suffice.errors import ImageError, OptionError, UnreadableImage
+from suffice.errors import ImageError, ImageTooLarge, OptionError, UnreadableImage
 from suffice.options import Count, check_options
 from suffice.vision.images.picture import Images, Picture
 
@@ -78,10 +78,16 @@ class Decoding:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def _run_ahead(self) -> None:
-        geometry = self._given.geometry
         for index, picture in islice(self._waiting, self._given.ahead - len(self._running)):
-            self._running.append((index, picture, self._pool.submit(lambda p: geometry(p.decode()), picture)))
+            self._running.append((index, picture, self._pool.submit(self._prepared, picture)))
         self._all_running = len(self._running) < self._given.ahead
+
+    def _prepared(self, picture: Picture) -> Tensor:
+        decoded = picture.decode()
+        try:
+            return self._given.geometry(decoded)
+        except ImageTooLarge as error:  # which does not know the name
+            raise ImageTooLarge(f"{picture.name}: {error}") from error
 
     def _first(self) -> list[tuple[int, Tensor]]:
         """The first image that is being decoded; none where it is broken."""

@@ -6,8 +6,10 @@ import torch
 from PIL import Image
 from torchvision import transforms
 
-from suffice.errors import OptionError
+from suffice.errors import ImageTooLarge, OptionError
 from suffice.vision.geometry import Geometry, GivenPreprocessing, split_preprocessing
+from suffice.vision.images import open_images
+from suffice.vision.stream import stream
 
 
 def photograph(width, height):
@@ -139,3 +141,23 @@ def test_mistakes_are_named():
         Geometry((8, 8), "stretch")
     with pytest.raises(OptionError, match="interpolation"):
         Geometry((8, 8), interpolation="magic")
+    for size in ((8,), (3, 8, 8)):
+        with pytest.raises(OptionError, match=r"size=.* it can be a list of 2, each of them a whole number"):
+            Geometry(size)
+
+
+def test_lists_are_sizes_too():
+    pixels = torch.rand(3, 8, 8)
+    geometry = Geometry([8, 8], resize=[10, 10])
+    assert geometry == Geometry((8, 8), resize=(10, 10))
+    assert torch.equal(geometry(pixels), pixels)
+
+
+def test_a_line_of_pixels_is_refused_before_it_fills_the_memory():
+    images = open_images([Image.new("RGB", (1, 100_000)), Image.new("RGB", (9, 9))])
+    found = stream(images, Geometry((224, 224)), on_error="skip")
+    assert [batch.index.tolist() for batch in found] == [[1]]
+    assert found.skipped[0].reason.startswith("image[0]: 1 × 100000 pixels would be 224 × 22400000 before")
+    with pytest.raises(ImageTooLarge):
+        Geometry((224, 224))(torch.zeros(3, 100_000, 1))
+    assert Geometry((8, 8), "squash")(Image.new("RGB", (1, 100_000))).shape == (3, 8, 8)
