@@ -131,14 +131,15 @@ def _by_name(name: str, **options: Any) -> Classifier:
     if is_own(name):
         return build_own(name, **options)
     prefix, _, rest = name.partition("/")
+    if rest and prefix in provided(GROUP):
+        source: Source = resolve(GROUP, prefix)
+        return source.build(rest, **options)
     known = sources()
-    if not rest or prefix not in known:
-        prefixes = ", ".join(f"{p}/…" for p in known)
-        bare = rest or prefix
-        near = [p for p in known for entry in known[p].entries() if bare in (entry.name, entry.name.partition(".")[0])]
-        hint = f" Did you mean {' or '.join(repr(f'{p}/{bare}') for p in near)}?" if near else ""
-        raise UnknownModel(f"There is no model {name!r}. Names begin with their source: {prefixes}.{hint}")
-    return known[prefix].build(rest, **options)
+    prefixes = ", ".join(f"{p}/…" for p in known)
+    bare = rest or prefix
+    near = [p for p in known for entry in known[p].entries() if bare in (entry.name, entry.name.partition(".")[0])]
+    hint = f" Did you mean {' or '.join(repr(f'{p}/{bare}') for p in near)}?" if near else ""
+    raise UnknownModel(f"There is no model {name!r}. Names begin with their source: {prefixes}.{hint}")
 
 
 def model_entries(pattern: str = "*") -> list[ModelEntry]:

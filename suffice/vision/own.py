@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import re
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -46,10 +48,8 @@ def build_own(name: str, *, pretrained: bool, checkpoint: str | Path | None, **o
     if not isinstance(found, (nn.Module, Classifier)):
         if not callable(found):
             raise OptionError(f"{name} is of type {type(found).__name__}; expected a function that makes a model.")
-        try:
-            found = found(**others)
-        except TypeError as error:
-            raise OptionError(f"{name} cannot be called so: {error}.") from error
+        _check_call(found, name, others)
+        found = found(**others)
     elif others:
         raise OptionError(f"{name} is made already, and takes no {', '.join(others)}.")
     module = found.module if isinstance(found, Classifier) else found
@@ -60,6 +60,18 @@ def build_own(name: str, *, pretrained: bool, checkpoint: str | Path | None, **o
     if isinstance(found, Classifier):
         return found.replace(**own) if own else found
     return Classifier(module, **{"name": name, **own})
+
+
+def _check_call(function: Callable[..., Any], name: str, options: dict[str, Any]) -> None:
+    """Raise an error where a function does not take these options; those from inside it are left alone."""
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # some that are not written in Python have none
+        return
+    try:
+        signature.bind(**options)
+    except TypeError as error:
+        raise OptionError(f"{name} cannot be called so: {error}; it is {name}{signature}.") from error
 
 
 def _found(name: str) -> Any:

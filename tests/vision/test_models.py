@@ -213,6 +213,16 @@ def test_another_package_can_add_a_source():
         del provided(GROUP)["mine"]
 
 
+def test_a_source_that_cannot_be_imported_stands_in_nobodys_way():
+    try:
+        register_source("gone", "nowhere_to_be_found:SOURCE")
+        assert load("timm/resnet10t", pretrained=False, device="cpu").name == "timm/resnet10t"
+        with pytest.raises(ModuleNotFoundError, match="nowhere_to_be_found"):
+            load("gone/model", device="cpu")
+    finally:
+        del provided(GROUP)["gone"]
+
+
 def test_real_vit(assets):
     net = load("timm/vit_tiny_patch16_224", checkpoint=assets / "vit_tiny_patch16_224.safetensors", device="cpu")
     from suffice import open_images

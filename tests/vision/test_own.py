@@ -13,7 +13,7 @@ import timm
 
 def plain(num_classes=2):
     torch.manual_seed(0)
-    return nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(3, num_classes))
+    return nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(3, num_classes * 1))
 
 def known():
     return timm.create_model("resnet10t", num_classes=2)
@@ -63,8 +63,10 @@ def test_weights_from_a_checkpoint(module):
 
 
 def test_mistakes(module):
-    with pytest.raises(OptionError, match=r"cannot be called so: .*colour"):
+    with pytest.raises(OptionError, match=r"cannot be called so: .*colour.*it is makes_models:plain\(num_classes=2\)"):
         suffice.load("makes_models:plain", colour="red", **HALF)
+    with pytest.raises(TypeError, match="unsupported operand"):  # of its own
+        suffice.load("makes_models:plain", num_classes=None, **HALF)
     with pytest.raises(OptionError, match="is made already, and takes no num_classes"):
         suffice.load("makes_models:made", num_classes=5, **HALF)
     with pytest.raises(UnknownModel, match="no 'nobody'"):
