@@ -158,10 +158,14 @@ class Registry(Generic[Item]):
         """All of them by name."""
         if not self._complete:
             self._complete = True  # first, as modules may look for others while they are imported
-            for module in iter_modules(import_module(self.package).__path__, f"{self.package}."):
-                import_module(module.name)
-            for entry in _entry_points(self.group):
-                entry.load()
+            try:
+                for module in iter_modules(import_module(self.package).__path__, f"{self.package}."):
+                    import_module(module.name)
+                for entry in _entry_points(self.group):
+                    entry.load()
+            except BaseException:
+                self._complete = False
+                raise
         return dict(sorted(self._items.items()))
 
     def find(self, name: str | Item) -> Item:
