@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load, save, save_file
 from torch import Tensor
 
@@ -96,13 +96,16 @@ def load_tensors(path: str | Path, kind: str, key: str) -> tuple[dict[str, Tenso
         The tensors, and what belongs to them.
     """
     file = _with_suffix(path)
-    if not file.exists():
+    if not file.is_file():
         raise OptionError(f"There are no {kind} at {file}.")
-    with safe_open(file, "pt") as opened:
-        texts = opened.metadata() or {}
-        if key not in texts:
-            raise OptionError(f"{file} holds no {kind}, or not as save() writes them.")
-        tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 (it is no dict)
+    try:
+        with safe_open(file, "pt") as opened:
+            texts = opened.metadata() or {}
+            if key not in texts:
+                raise OptionError(f"{file} holds no {kind}, or not as save() writes them.")
+            tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118 (it is no dict)
+    except SafetensorError as error:
+        raise OptionError(f"{file} is damaged, or no safetensors file: {error}.") from error
     return tensors, {name: json.loads(text) for name, text in texts.items()}
 
 

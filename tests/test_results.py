@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 import torch
 
-from suffice.errors import MissingExtra
-from suffice.results import selected, text_column, to_pandas
+from suffice.errors import MissingExtra, OptionError
+from suffice.results import load_tensors, selected, text_column, to_pandas
 
 
 @pytest.mark.parametrize(
@@ -51,6 +51,16 @@ def test_what_is_no_choice_of_rows_is_an_error(rows):
         selected(rows, 5)
 
 
+@pytest.mark.parametrize("content", [b"", b"nonsense", b"\x08\0\0\0\0\0\0\0{}      more"])
+def test_a_file_that_is_damaged_is_a_named_error(content, tmp_path):
+    file = tmp_path / "maps.safetensors"
+    file.write_bytes(content)
+    with pytest.raises(OptionError, match=r"maps\.safetensors (is damaged, or no safetensors file|holds no maps)"):
+        load_tensors(file, "maps", "key")
+    with pytest.raises(OptionError, match="There are no maps at"):
+        load_tensors(tmp_path, "maps", "key")
+
+
 def test_texts_are_a_column_with_or_without_them():
     assert text_column(("a", "b"), 2).to_pylist() == ["a", "b"]
     empty = text_column((), 2)
@@ -75,7 +85,7 @@ def test_a_data_frame_needs_pandas(monkeypatch):
 
 
 def test_tensors_as_bytes_are_the_file(tmp_path):
-    from suffice.results import load_tensors, save_tensors, tensors_from_bytes, tensors_to_bytes
+    from suffice.results import save_tensors, tensors_from_bytes, tensors_to_bytes
 
     tensors, about = {"a": torch.rand(2, 3).t(), "none": torch.zeros(0, 1)}, {"key": ["é", None]}
     file = save_tensors(tmp_path / "some", tensors, about)
