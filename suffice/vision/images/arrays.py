@@ -21,7 +21,7 @@ SLACK = 1e-5
 def pixels_of_tensor(tensor: Tensor, name: str = "the tensor") -> Tensor:
     """Pixels [H, W], [C, H, W] or [N, C, H, W] as a float32 copy in [0, 1] with 3 channels, on the same device."""
     pixels = as_float(unify(_tensor_batch(tensor, name), name))
-    if tensor.is_floating_point():  # others were converted, which copies
+    if tensor.dtype != torch.uint8:  # whose conversion copies every channel
         pixels = pixels.clone()
     return pixels if tensor.dim() == 4 else pixels[0]
 

@@ -133,6 +133,15 @@ def test_pixels_of_tensor_keeps_batches():
         pixels_of_tensor(torch.randn(2, 3, 8, 8))
 
 
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.uint16, torch.float32, torch.float16])
+def test_pixels_of_a_tensor_are_a_copy_whose_channels_are_apart(dtype, channels):
+    tensor = torch.zeros(2, channels, 4, 4).to(dtype)
+    pixels_of_tensor(tensor)[:, 0].add_(1)
+    assert not tensor.float().any()
+    assert not pixels_of_tensor(tensor).add_(torch.arange(3.0).view(3, 1, 1))[:, 0].any()
+
+
 def test_decoding_gives_a_copy():
     pixels = torch.zeros(3, 2, 2)
     decoded(pixels).fill_(1)
