@@ -76,7 +76,7 @@ class RegionMasks:
 
 
 class FloatMasks:
-    """Masks given as numbers [K, h, w] in [0, 1]; smaller ones are enlarged to the image, see :func:`enlarge`."""
+    """Masks given as numbers [K, h, w] in [0, 1], or bools; smaller ones are enlarged, see :func:`enlarge`."""
 
     def __init__(self, values: Tensor, enlargement: Enlargement = "bilinear") -> None:
         if values.dim() != 3:
@@ -91,7 +91,8 @@ class FloatMasks:
         values = self.values[rows]
         if device.type == "cuda" and values.device.type == "cpu":
             values = values.pin_memory()  # so that the copy need not wait for the GPU's work before it
-        return enlarge(values.to(device, non_blocking=True), size, self.enlargement)
+        values = values.to(device, non_blocking=True)
+        return enlarge(values.float() if values.dtype == torch.bool else values, size, self.enlargement)
 
 
 class RankMasks:

@@ -25,6 +25,7 @@ from suffice.vision.classifier import Targets
 from suffice.vision.wrap import Model, as_classifier
 
 Questions = Union[Tensor, Masks]
+Index = Union[int, Sequence[int], Tensor]
 
 
 class Response(NamedTuple):
@@ -159,14 +160,14 @@ class Probe:
     def __len__(self) -> int:
         return len(self.targets)
 
-    def ask(self, index: int | Tensor, questions: Questions) -> Tensor:
+    def ask(self, index: Index, questions: Questions) -> Tensor:
         """Ask for the confidence of the target when only some pixels of an image are shown.
 
         Args:
             index: Which image each question is about, [K] int64, or one number for all.
-            questions: Regions, [K] int64 bit words ([K, words] for grids beyond 8×8); float masks [K, h, w] in [0, 1],
-                1 = shown, enlarged bilinearly where smaller than the image; or any :class:`suffice.perturb.Masks`, such
-                as :class:`suffice.perturb.RankMasks`.
+            questions: Regions, [K] int64 bit words ([K, words] for grids beyond 8×8); masks [K, h, w], floats in [0, 1]
+                or bools, 1 = shown, enlarged bilinearly where smaller than the image; or any
+                :class:`suffice.perturb.Masks`, such as :class:`suffice.perturb.RankMasks`.
 
         Returns:
             Confidence [K], float32, on the device of ``questions`` (of the model for masks made on demand).
@@ -174,18 +175,18 @@ class Probe:
         return self.respond(index, questions).score
 
     @torch.no_grad()
-    def respond(self, index: int | Tensor, questions: Questions, later: Tensor | None = None) -> Response:
+    def respond(self, index: Index, questions: Questions, later: Tensor | None = None) -> Response:
         """Ask for the confidence of the target, and whether it wins; see :meth:`ask`.
 
         With ``later``, [K] int64, questions about regions may be left for another time so that batches are full: those
         where it is not 0, the highest first.
         """
         started = time.perf_counter()
-        index = self._image_index(index, len(questions))
-        if isinstance(questions, Tensor) and not questions.is_floating_point():
-            answers = self._respond_to_regions(index, questions.to(self.device), later)
+        masks = self._masks(questions)
+        index = self._image_index(index, len(masks))
+        if isinstance(questions, Tensor) and isinstance(masks, RegionMasks):
+            answers = self._respond_to_regions(index, masks.regions, later)
         else:
-            masks = FloatMasks(questions) if isinstance(questions, Tensor) else questions
             answers = torch.nn.functional.pad(self._forward(index, masks), (0, 1), value=1.0)
         answers = answers.to(questions.device if isinstance(questions, Tensor) else self.device)
         if self.device.type == "cuda":
@@ -195,22 +196,16 @@ class Probe:
         return Response(answers[:, 0], *answers[:, 1:].bool().unbind(1))
 
     @torch.no_grad()
-    def scores(self, index: int | Tensor, questions: Questions) -> Tensor:
+    def scores(self, index: Index, questions: Questions) -> Tensor:
         """Ask for the scores of all classes, [K, classes] float32 on the device of the model; see :meth:`ask`.
 
         Nothing of it is remembered, as a row is as long as there are classes.
         """
         started = time.perf_counter()
-        index = self._image_index(index, len(questions))
+        masks = self._masks(questions)
+        index = self._image_index(index, len(masks))
         if not len(index):
             return self.whole.new_empty(0, self.classes)
-        masks: Masks
-        if not isinstance(questions, Tensor):
-            masks = questions
-        elif questions.is_floating_point():
-            masks = FloatMasks(questions)
-        else:
-            masks = RegionMasks(questions.to(self.device), self.grid, self.cells)
         parts = self.runner.run(len(index), lambda rows: self._scores(index[rows], masks, rows))
         scores = torch.cat(list(parts))
         if self.device.type == "cuda":
@@ -298,9 +293,22 @@ class Probe:
         parts = self.runner.run(len(slots), lambda rows: self._scores(slots[rows], everything, rows))
         return torch.cat(list(parts))
 
-    def _image_index(self, index: int | Tensor, count: int) -> Tensor:
-        if not isinstance(index, Tensor):
-            index = torch.full((count,), index, dtype=torch.long)
+    def _masks(self, questions: Questions) -> Masks:
+        if not isinstance(questions, Tensor):
+            if not hasattr(questions, "rows"):
+                raise OptionError(
+                    f"Questions are a tensor of regions, as of probe.grid.from_cells([(17, 24)]), a tensor of masks "
+                    f"[K, h, w] in [0, 1], or masks of suffice.perturb; not a {type(questions).__name__}."
+                )
+            return questions
+        if questions.is_floating_point() or questions.dtype == torch.bool:
+            return FloatMasks(questions)
+        return RegionMasks(questions.to(self.device), self.grid, self.cells)
+
+    def _image_index(self, index: Index, count: int) -> Tensor:
+        index = torch.as_tensor(index)
+        if index.dim() == 0:
+            index = index.repeat(count)
         if index.dtype != torch.long or index.shape != (count,):
             raise OptionError(
                 f"Expected one image index per question, int64 [{count}]; got {index.dtype} {list(index.shape)}."

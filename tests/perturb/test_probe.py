@@ -3,6 +3,7 @@
 import resource
 import warnings
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -402,8 +403,26 @@ def test_nothing_asked_nothing_answered(net, images):
     assert (len(answers.score), len(answers.correct)) == (0, 0)
 
 
+def test_images_are_named_by_a_number_a_list_or_an_array(net, images):
+    probe, regions = Probe(net, images), torch.tensor([3, 9, 27])
+    expected = probe.ask(torch.tensor([2, 0, 1]), regions)
+    for index in ([2, 0, 1], (2, 0, 1), np.array([2, 0, 1])):
+        assert torch.equal(probe.ask(index, regions), expected)
+    for index in (1, np.int64(1), torch.tensor(1)):
+        assert torch.equal(probe.ask(index, regions), probe.ask([1, 1, 1], regions))
+
+
+def test_masks_of_truth_values(net, images):
+    probe, masks = Probe(net, images), torch.rand(4, *net.size) > 0.5
+    for some in (masks, masks[:, ::2, ::2]):
+        torch.testing.assert_close(probe.ask(0, some), probe.ask(0, some.float()))
+        torch.testing.assert_close(probe.scores(0, some), probe.scores(0, some.float()))
+
+
 def test_mistakes_are_named(net, images):
     probe = Probe(net, images)
+    with pytest.raises(OptionError, match=r"grid.from_cells.*not a list"):
+        probe.ask(0, [(17, 24)])
     with pytest.raises(OptionError, match="images 0 to 2"):
         probe.ask(3, torch.arange(2))
     with pytest.raises(OptionError, match="one image index per question"):
