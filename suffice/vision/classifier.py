@@ -19,12 +19,13 @@ from suffice.plugins import did_you_mean
 from suffice.progress import counted, reports
 from suffice.vision.anatomy.preserve import evaluating
 from suffice.vision.batching import BatchLoop
+from suffice.vision.devices import usable_device
 from suffice.vision.families import default_family
 from suffice.vision.geometry import Geometry, GivenPreprocessing, Rule, split_preprocessing
 from suffice.vision.images import open_images
 from suffice.vision.images.arrays import pixels_of_tensor
 from suffice.vision.normalization import check_normalization, numbers_of
-from suffice.vision.outputs import Predictions, class_scores
+from suffice.vision.outputs import Predictions, class_scores, warn_of_nan
 from suffice.vision.stream import OnError, stream
 from suffice.vision.trial import GrayInput, check_channels, check_labels
 
@@ -148,7 +149,7 @@ class Classifier:
         if len(mean) == len(std) == 1:
             module = module if isinstance(module, GrayInput) else GrayInput(module)
             mean, std = [*mean] * 3, [*std] * 3
-        self.module = module if device is None else module.to(device)
+        self.module = module if device is None else module.to(usable_device(device))
         self.geometry = geometry
         self.mean, self.std = check_normalization(mean, std)
         self.labels = None if labels is None else [str(label) for label in labels]
@@ -185,7 +186,7 @@ class Classifier:
 
     def to(self, device: str | torch.device) -> Classifier:
         """Move the module, as ``nn.Module.to`` does; returns this classifier."""
-        self.module.to(device)
+        self.module.to(usable_device(device))
         return self
 
     def __call__(self, pixels: Tensor) -> Tensor:
@@ -255,6 +256,7 @@ class Classifier:
                 on_progress(int(batch.index[-1]) + 1, len(opened))
         rows = torch.cat(index) if index else torch.zeros(0, dtype=torch.long)
         table = torch.cat(scores) if scores else torch.zeros(0, len(self.labels or ()))
+        warn_of_nan(table, self.name)
         return Predictions(table, rows, [opened[i].name for i in rows.tolist()], self.labels, batches.skipped)
 
     @torch.no_grad()

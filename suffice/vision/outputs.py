@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from torch import Tensor
 
-from suffice.errors import OutputError
+from suffice.errors import OutputError, SufficeWarning
 from suffice.vision.stream import Skip
 
 # Names under which models return their class scores, most telling first.
@@ -54,6 +55,18 @@ def _describe(output: Any) -> str:
     if isinstance(output, (tuple, list)):
         return f"a {type(output).__name__} of {', '.join(_describe(v) for v in output)}"
     return f"an object of type {type(output).__name__}"
+
+
+def warn_of_nan(scores: Tensor, name: str) -> None:
+    """Warn where scores of images [N, classes] are no numbers: nothing that is found with them means anything."""
+    broken = int(scores.isnan().any(dim=1).sum())
+    if broken:
+        warnings.warn(
+            f"{name} says NaN of {broken} of {len(scores)} images: there are broken numbers among its weights, or its "
+            "precision cannot hold what it computes.",
+            SufficeWarning,
+            stacklevel=3,
+        )
 
 
 @dataclass(frozen=True)

@@ -221,6 +221,20 @@ def test_a_module_and_a_callable_are_enough():
     assert torch.allclose(net.predict(picture).scores, expected, atol=1e-6)
 
 
+def test_a_model_that_says_nan_is_warned_of(net):
+    with torch.no_grad():
+        net.module.head.weight[2, 1] = torch.nan
+    with pytest.warns(SufficeWarning, match="Linear says NaN of 4 of 4 images"):
+        net.predict(torch.rand(4, 3, 16, 16))
+
+
+def test_a_device_that_is_not_there():
+    with pytest.raises(OptionError, match="device='gpu' cannot be used here"):
+        Classifier(Linear(), size=16, mean=HALF, std=HALF, device="gpu")
+    with pytest.raises(OptionError, match="device='gpu' cannot be used here"):
+        Classifier(Linear(), size=16, mean=HALF, std=HALF).to("gpu")
+
+
 def test_captum_takes_it_as_it_is(net):
     attribution = pytest.importorskip("captum.attr")
     pixels = torch.rand(2, 3, 16, 16)
