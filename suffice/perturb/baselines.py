@@ -106,7 +106,8 @@ def make_baseline(
         made = baseline(pixels.clone())  # it may write into them
     else:
         made = _opened(baseline, pixels)
-    if not isinstance(made, Tensor) or made.shape[-3:] != pixels.shape[-3:] or made.dim() not in (3, 4):
+    fits = isinstance(made, Tensor) and made.shape[-3:] == pixels.shape[-3:]
+    if not fits or not (made.dim() == 3 or (made.dim() == 4 and len(made) in (1, len(pixels)))):
         seen = list(made.shape) if isinstance(made, Tensor) else type(made).__name__
         raise OptionError(f"The baseline has shape {seen}; expected {list(pixels.shape)} or {list(pixels.shape[1:])}.")
     if not (made.min() >= -1e-4 and made.max() <= 1 + 1e-4):

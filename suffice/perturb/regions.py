@@ -70,7 +70,10 @@ class Grid:
         Returns:
             Regions, [K] or [K, words] int64.
         """
-        listed = [[int(c) for c in region] for region in regions]
+        try:
+            listed = [[int(c) for c in region] for region in regions]
+        except (TypeError, ValueError) as error:
+            raise OptionError("Regions are lists of cells, such as [(17, 24, 25), (30,)].") from error
         for cell in (c for region in listed for c in region):
             if not 0 <= cell < self.cells:
                 raise OptionError(

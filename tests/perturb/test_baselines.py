@@ -147,8 +147,9 @@ def test_mistakes_are_named(pixels):
         make_baseline("blurr", pixels)
     with pytest.raises(OptionError, match=r"outside \[0, 1\]"):
         make_baseline(lambda x: x - 3, pixels)
-    with pytest.raises(OptionError, match="shape"):
-        make_baseline(torch.rand(3, 9, 9), pixels)
+    for given in (torch.rand(3, 9, 9), torch.rand(5, 3, 64, 48), [Image.new("RGB", (48, 64))] * 3, lambda x: 3):
+        with pytest.raises(OptionError, match=r"The baseline has shape .*; expected \[2, 3, 64, 48\] or"):
+            make_baseline(given, pixels)
 
 
 def test_separable_blur_keeps_a_flat_image(pixels):

@@ -79,6 +79,9 @@ def test_the_sign_bit_is_a_cell_like_any_other():
 def test_mistakes_are_named():
     with pytest.raises(OptionError, match="cells 0 to 48; there is no 49"):
         Grid(7).from_cells([(49,)])
+    for regions in ([17, 24], ["ab"], 17):
+        with pytest.raises(OptionError, match="Regions are lists of cells"):
+            Grid(7).from_cells(regions)
     with pytest.raises(OptionError, match="whole number"):
         Grid(0)
     with pytest.raises(OptionError, match="int64"):

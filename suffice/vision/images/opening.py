@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -200,12 +200,12 @@ def _name(kind: str, position: tuple[int, ...]) -> str:
 
 
 def _relabeled(images: Images, labels: Any) -> Images:
-    if isinstance(labels, str):
-        if labels == "auto":
-            return images
-        raise OptionError(f"labels= is {labels!r}; expected 'auto', None, or a sequence with one label per image.")
+    if isinstance(labels, str) and labels == "auto":
+        return images
     if labels is None:
         return Images(picture.labeled(None) for picture in images)
+    if isinstance(labels, str) or not isinstance(labels, Iterable):
+        raise OptionError(f"labels= is {labels!r}; expected 'auto', None, or a sequence with one label per image.")
     given = list(labels)
     if len(given) != len(images):
         raise OptionError(f"labels= has {len(given)} entries for {len(images)} images; give one per image.")

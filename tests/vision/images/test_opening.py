@@ -102,8 +102,9 @@ class TestMixturesAndOptions:
     def test_options(self, tmp_path):
         with pytest.raises(OptionError, match="labels= has 1 entries for 2"):
             open_images(torch.rand(2, 3, 2, 2), labels=[1])
-        with pytest.raises(OptionError, match="'folder'"):
-            open_images(torch.rand(2, 3, 2, 2), labels="folder")
+        for labels in ("folder", 3):
+            with pytest.raises(OptionError, match=f"labels= is {labels!r}; expected 'auto'"):
+                open_images(torch.rand(2, 3, 2, 2), labels=labels)
         with pytest.raises(ImageError, match="label of tensor"):
             open_images(torch.rand(3, 2, 2), labels=[0.5])
         with pytest.raises(OptionError, match="manifest"):
