@@ -23,7 +23,7 @@ from suffice.options import Count, check_options
 from suffice.perturb.class_token import without_unread_tokens
 from suffice.perturb.compilation import Compiled
 from suffice.perturb.fast_precision import fast_precision
-from suffice.perturb.folding import fold, foldable
+from suffice.perturb.folding import fold_if_exact, foldable
 from suffice.perturb.half import at_least_float32, in_precision
 from suffice.perturb.sizes import Sizes, filled, has_convolutions, size_for, sizes_of
 from suffice.progress import asked
@@ -289,7 +289,8 @@ class Runner:
             return net.module
         if self._folds:
             noise = torch.rand(1, 3, *net.size, generator=torch.Generator().manual_seed(0))
-            pairs = foldable(net.module, net.normalize(noise.to(self.device)))
+            inputs = net.normalize(noise.to(self.device))
+            pairs = foldable(net.module, inputs)
         if not (pairs or self.channels_last or self.dtype != net.dtype):
             return net.module
         with preserved(net.module):
@@ -300,7 +301,7 @@ class Runner:
             copied = copy.deepcopy(net.module, _copies_of_computed(net.module))
         with torch.no_grad():
             if pairs:
-                fold(copied.to(torch.promote_types(net.dtype, torch.float32)), pairs)
+                fold_if_exact(copied.to(torch.promote_types(net.dtype, torch.float32)), pairs, inputs)
             if pairs or self.dtype != net.dtype:
                 copied = in_precision(copied, self.dtype)
         layout = torch.channels_last if self.channels_last else torch.preserve_format

@@ -243,6 +243,28 @@ def test_pairs_of_all_kinds_are_folded(make):
     assert isinstance(module.norm, nn.Identity)
 
 
+class AsksForTheClass(Net):
+    def forward(self, x):
+        maps = self.conv(x)
+        return (self.norm(maps) if isinstance(self.norm, nn.BatchNorm2d) else 5 * maps).flatten(1)
+
+
+class AsksForAnAttribute(Net):
+    def forward(self, x):
+        return (self.norm(self.conv(x)) / self.norm.num_features).flatten(1)
+
+
+@pytest.mark.parametrize("make", [AsksForTheClass, AsksForAnAttribute])
+def test_a_model_that_says_something_else_without_its_normalization_keeps_it(make):
+    module = lived_in(make())
+    net, images = Classifier(module, size=8, mean=MEAN, std=STD), torch.rand(2, 3, 8, 8)
+    assert foldable(module, images) == [("conv", "norm")]
+    runner, before = Runner(net), model_state(net)
+    torch.testing.assert_close(runner.scores(images), net(images).detach(), rtol=1e-5, atol=1e-6)
+    assert type(runner.module.norm) is nn.BatchNorm2d
+    assert model_state(net) == before
+
+
 def test_weights_that_two_convolutions_share():
     torch.manual_seed(0)
     module = nn.Sequential(nn.Conv2d(3, 3, 3), nn.BatchNorm2d(3), nn.Conv2d(3, 3, 3), nn.BatchNorm2d(3), nn.Flatten())
