@@ -17,6 +17,7 @@ from weakref import WeakSet
 
 import torch
 from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves
 
 from suffice.errors import OptionError
 from suffice.options import Count, check_options
@@ -27,7 +28,6 @@ from suffice.perturb.folding import fold_if_exact, foldable
 from suffice.perturb.half import at_least_float32, in_precision
 from suffice.perturb.sizes import Sizes, filled, has_convolutions, size_for, sizes_of
 from suffice.progress import asked
-from suffice.vision.anatomy.preserve import preserved
 from suffice.vision.batching import BatchLoop
 from suffice.vision.classifier import Classifier
 from suffice.vision.outputs import class_scores
@@ -293,19 +293,18 @@ class Runner:
             pairs = foldable(net.module, inputs)
         if not (pairs or self.channels_last or self.dtype != net.dtype):
             return net.module
-        with preserved(net.module):
-            # A network that caches what it computed, as LeViT does, lets go of it here (in older versions of timm only
-            # on its way to training), can be copied, and does not mix what it cached with another precision.
-            net.module.train()
-            net.module.eval()
-            copied = copy.deepcopy(net.module, _copies_of_computed(net.module))
+        copied = copy.deepcopy(net.module, _copies_of_computed(net.module))
+        # A network that caches what it computed, as LeViT does, lets go of it here (in older versions of timm only on
+        # its way to training), and does not mix it with another precision. Not the user's own: others add up weights.
+        copied.train()
+        copied.eval()
         with torch.no_grad():
             if pairs:
                 fold_if_exact(copied.to(torch.promote_types(net.dtype, torch.float32)), pairs, inputs)
             if pairs or self.dtype != net.dtype:
                 copied = in_precision(copied, self.dtype)
         layout = torch.channels_last if self.channels_last else torch.preserve_format
-        return copied.to(memory_format=layout).eval().requires_grad_(False)
+        return copied.to(memory_format=layout).requires_grad_(False)
 
     @cached_property
     def _forward(self) -> Callable[[Tensor], Tensor]:
@@ -338,8 +337,8 @@ class Runner:
 
 
 def _copies_of_computed(module: nn.Module) -> dict[int, Any]:
-    """Copies, by identity, of tensors that were computed with gradients: torch's weight_norm keeps weights as such."""
-    kept = (value for part in module.modules() for value in vars(part).values())
+    """Copies, by identity, of tensors computed with gradients, as weight_norm and caches keep them: torch has none."""
+    kept = (value for part in module.modules() for value in tree_leaves(vars(part)))
     return {id(value): value.detach().clone() for value in kept if isinstance(value, Tensor) and not value.is_leaf}
 
 

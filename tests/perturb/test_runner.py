@@ -457,3 +457,28 @@ def test_what_a_model_has_cached_is_not_mixed_with_another_precision(work):
     half = Runner(net, precision="bf16").variant(work).logits(inputs)
     torch.testing.assert_close(half, expected, atol=0.05, rtol=0.05)
     assert not net.module.training
+
+
+class Merging(torch.nn.Linear):
+    """A layer that adds up its weights on its way to evaluation, as loralib's do."""
+
+    merged = False
+
+    def train(self, mode=True):
+        if mode == self.merged:
+            self.merged = not mode
+            self.weight.data += -1 if mode else 1
+        return super().train(mode)
+
+    def forward(self, x):
+        return torch.nn.functional.linear(x, self.weight if self.merged else self.weight + 1, self.bias)
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_a_module_is_not_switched_to_training_and_back(training):
+    module = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), Merging(3, 4)).train(training)
+    net, before = Classifier(module, size=8, mean=(0,) * 3, std=(1,) * 3), model_state(module)
+    expected = net(pictures()).detach()
+    torch.testing.assert_close(Runner(net, precision="bf16").scores(pictures()), expected, atol=0.05, rtol=0.05)
+    assert model_state(module) == before
+    torch.testing.assert_close(net(pictures()).detach(), expected)
