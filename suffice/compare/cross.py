@@ -6,8 +6,9 @@ early looks at what the other looks at (Jiang, Khorram, Li, CVPR 2024, section 3
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -60,8 +61,9 @@ def cross_test(
         method: By which maps are made.
         metric: One metric with curves, or several.
         protocol: Every choice that is not made here; the papers' is ``"jiang"``.
-        target_class: The class asked about: the one that the ``"generating"`` model predicts, the one that the
-            ``"evaluated"`` model predicts, or the ``"label"`` of the image.
+        target_class: The class asked about: the one that the map explains (``"generating"``; the one that its model
+            predicts, unless ``maps`` say otherwise), the one that the ``"evaluated"`` model predicts, or the
+            ``"label"`` of the image.
         maps: Maps of each model that were made before, of the same images; ``method`` is not used then.
         options: Of the method.
         seed: Seed of everything random.
@@ -91,15 +93,15 @@ def cross_test(
         raise OptionError("Expected two or more classifiers with different names; Classifier(…, name=…) names them.")
     if maps is not None and len(maps) != len(given):
         raise OptionError(f"{len(maps)} sets of maps were given for {len(given)} classifiers; give one for each.")
+    if target_class == "generating":
+        _check_classes(given)
     opened = open_images(images)
     runners = [Runner(net, batch_size=batch_size, precision=precision, compile=compile) for net in given]
-    predicted = [net.predict(opened).targets.cpu() for net in given]
-    chosen = _chosen(target_class, given, opened, predicted)
-    made: list[Attribution] = list(maps or ())
-    for number, (net, runner) in enumerate(zip(given, runners, strict=True)):
-        if maps is None:
-            targets = chosen(number, number)
-            made.append(attribute(net, opened, method, targets, seed=seed, runner=runner, **dict(options or {})))
+    labels = [_labels(net, opened) if target_class == "label" else None for net in given]
+    made = list(maps or ())
+    if maps is None:
+        for net, runner, own in zip(given, runners, labels, strict=True):
+            made.append(attribute(net, opened, method, own, seed=seed, runner=runner, **dict(options or {})))
     names = [metric] if isinstance(metric, str) else list(metric)
     shape = (len(given), len(given), len(opened))
     raw = {name: np.empty(shape) for name in names}
@@ -108,7 +110,7 @@ def cross_test(
     for column, (net, runner) in enumerate(zip(given, runners, strict=True)):
         kept = held(net, opened)
         for row, attribution in enumerate(made):
-            asked = chosen(row, column)
+            asked = attribution.targets if target_class == "generating" else labels[column]
             found = shown_to(net, kept, attribution.maps, asked, names, protocol, seed=seed, runner=runner, **choices)
             classes[row, column] = found.targets
             for name, values in found.values.items():
@@ -200,15 +202,19 @@ def _numbers(values: torch.Tensor) -> Numbers:
     return np.asarray(values.double().cpu().numpy())
 
 
-def _chosen(
-    rule: ClassOf, nets: Sequence[Classifier], images: Images, predicted: Sequence[torch.Tensor]
-) -> Callable[[int, int], torch.Tensor]:
-    """From the generating and the evaluated model to the classes asked about, [N]."""
-    if rule == "label":
-        if None in images.labels:
-            raise OptionError("target_class='label', but an image has no label; see open_images(…, labels=…).")
-        of_each = [
-            torch.tensor([net.class_index(label) for label in images.labels if label is not None]) for net in nets
-        ]
-        return lambda row, column: of_each[column]
-    return lambda row, column: predicted[row if rule == "generating" else column]
+def _check_classes(nets: Sequence[Classifier]) -> None:
+    """Raise an error where models are known to have different classes: an index means something else to each then."""
+    for one, other in pairwise(net for net in nets if net.labels):
+        counts = [len(net.labels or ()) for net in (one, other)]
+        if counts[0] != counts[1] or (one.synsets and other.synsets and one.synsets != other.synsets):
+            raise OptionError(
+                f"{one.name} and {other.name} have different classes, {counts[0]} and {counts[1]} of them, so that a "
+                "class of one cannot be asked of the other. Write target_class='evaluated' or 'label'."
+            )
+
+
+def _labels(net: Classifier, images: Images) -> list[int]:
+    """The classes that the labels of images mean to a model, [N]."""
+    if None in images.labels:
+        raise OptionError("target_class='label', but an image has no label; see open_images(…, labels=…).")
+    return [net.class_index(label) for label in images.labels if label is not None]

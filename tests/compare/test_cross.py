@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from suffice import attribute, measure
+from suffice import Classifier, attribute, measure
 from suffice.compare import cross_test
 from suffice.errors import OptionError
 from suffice.metrics import find_protocol
@@ -97,6 +97,8 @@ def test_maps_that_were_made_before_are_taken():
     maps = [attribute(net, images, "occlusion", **OCCLUSION) for net in models]
     given = cross_test(models, images, metric="insertion", maps=maps, **CURVE)
     assert given.raw["insertion"] == pytest.approx(crossed(APART, images).raw["insertion"], abs=1e-6)
+    no = [attribute(net, images, "occlusion", targets=0, **OCCLUSION) for net in models]
+    assert (cross_test(models, images, metric="insertion", maps=no, **CURVE).targets == 0).all()  # what they explain
 
 
 @pytest.mark.parametrize("metric", ["insertion", "deletion"])
@@ -136,6 +138,10 @@ def test_what_cannot_be_cross_tested():
         cross_test(models[:1], pictures(1))
     with pytest.raises(OptionError, match="different names"):
         cross_test([models[0], models[0]], pictures(1))
+    three = torch.nn.Sequential(torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(), torch.nn.Linear(3, 3))
+    other = Classifier(three, size=24, mean=(0,) * 3, std=(1,) * 3, labels=["no", "yes", "maybe"], name="c")
+    with pytest.raises(OptionError, match="a and c have different classes, 2 and 3 of them"):
+        cross_test([models[0], other], pictures(1))
     with pytest.raises(OptionError, match="1 sets of maps were given for 2"):
         cross_test(models, pictures(1), maps=[attribute(models[0], pictures(1), "occlusion", **OCCLUSION)])
     with pytest.raises(OptionError, match="metrics with curves"):
