@@ -16,6 +16,7 @@ from scipy import stats
 from torch import Tensor
 
 from suffice.compare.pairwise import Level, Numbers
+from suffice.compare.resampling import drawn_again
 from suffice.compare.tables import chosen_table, without_errors
 from suffice.errors import OptionError, UnreadableImage
 from suffice.options import Count
@@ -66,9 +67,9 @@ class Activations:
 
         Quantiles would do no good: means over fewer different images are less even, so that most draws lie above.
         """
-        random, values = np.random.default_rng(seed), self.maxima.double().numpy()
-        count = len(values)
-        drawn = [gini(values[random.integers(0, count, count)].mean(axis=0)) for _ in range(draws)]
+        values = self.maxima.double().numpy()
+        weights = drawn_again(len(values), draws, np.random.default_rng(seed))
+        drawn = [gini(means) for some in weights for means in some @ values / len(values)]
         reach = float(stats.norm.ppf((1 + level) / 2) * np.std(drawn, ddof=1))
         return max(self.dominance - reach, 0.0), min(self.dominance + reach, 1.0)
 

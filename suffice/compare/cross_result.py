@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from suffice.compare.families import FamilyMatrix, family_matrix
 from suffice.compare.landscapes import Landscape, landscape
 from suffice.compare.pairwise import Numbers
+from suffice.compare.resampling import means_over
 from suffice.compare.tables import chosen_table, floats, sole_method
 from suffice.errors import OptionError
 from suffice.metrics import find_metric
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     import pyarrow
 
     from suffice.study import Study
+
+NOTHING = 1e-6  # less than that between whole images and baselines is no difference
 
 # Columns of the table of a study that are no metrics.
 OTHERS = (
@@ -60,14 +64,15 @@ class CrossTest:
 
     def scores(self, metric: str | None = None) -> Numbers:
         """Mean score over images, [M, M]: maps of the row's model, tested on the column's."""
-        return np.asarray(np.nanmean(self.raw[self._metric(metric)], axis=2))
+        return means_over(self.raw[self._metric(metric)], np.ones((1, self.whole.shape[1])))[0]
 
     def normalized(self, metric: str | None = None) -> Numbers:
         """Scores as (s - b) / (t - b), with t and b the tested model's mean confidence on whole images and baselines.
 
-        So models that are more or less sure of themselves can be compared.
+        So models that are more or less sure of themselves can be compared. NaN where t and b are the same: such a model
+        does not see the difference.
         """
-        return self._normalizer(self._metric(metric))(np.arange(self.whole.shape[1]))
+        return self._matrices(self._metric(metric), np.ones((1, self.whole.shape[1])))[0]
 
     def landscape(self, metric: str | None = None, **options: Any) -> Landscape:
         """Where models lie by their normalized scores; options are those of :func:`suffice.compare.landscape`.
@@ -75,23 +80,21 @@ class CrossTest:
         Where lower is better, as for deletion, 1 less the scores is taken: near each other is who finds the same.
         """
         name = self._metric(metric)
-        scores, low = self._normalizer(name), self.lower_is_better(name)
 
-        def alike(some: Numbers) -> Numbers:
-            found = scores(some[0, 0].astype(int))
-            return 1 - found if low else found
+        def alike(drawn: Numbers) -> Numbers:
+            found = self._matrices(name, drawn)
+            return 1 - found if self.lower_is_better(name) else found
 
-        return landscape(self._positions, self.models, normalize=alike, **options)
+        return landscape(self.raw[name], self.models, normalize=alike, **options)
 
     def by_family(self, metric: str | None = None, **options: Any) -> FamilyMatrix:
         """Normalized scores by family; options are those of :func:`suffice.compare.family_matrix`."""
         name = self._metric(metric)
-        scores, low = self._normalizer(name), self.lower_is_better(name)
         return family_matrix(
-            self._positions,
+            self.raw[name],
             self.families,
-            normalize=lambda some: scores(some[0, 0].astype(int)),
-            higher_is_better=not low,
+            normalize=partial(self._matrices, name),
+            higher_is_better=not self.lower_is_better(name),
             **options,
         )
 
@@ -163,19 +166,11 @@ class CrossTest:
     def __repr__(self) -> str:
         return f"CrossTest({len(self.models)} models, {', '.join(self.raw)}, n={self.whole.shape[1]})"
 
-    @property
-    def _positions(self) -> Numbers:
-        """Positions of images in the shape of scores, so that a bootstrap draws images and means are taken here."""
-        models, images = len(self.models), self.whole.shape[1]
-        return np.broadcast_to(np.arange(images, dtype=float), (models, models, images))
-
-    def _normalizer(self, metric: str) -> Callable[[np.ndarray], Numbers]:
-        def of_images(index: np.ndarray) -> Numbers:
-            high = np.nanmean(self.whole[:, index], axis=1)
-            low = np.nanmean(self.hidden[metric][:, index], axis=1)
-            return np.asarray((np.nanmean(self.raw[metric][:, :, index], axis=2) - low) / (high - low))
-
-        return of_images
+    def _matrices(self, metric: str, drawn: Numbers) -> Numbers:
+        """Normalized scores when each image is drawn so often, [D, N] to [D, M, M]; see :meth:`normalized`."""
+        scores, high, low = (means_over(one, drawn) for one in (self.raw[metric], self.whole, self.hidden[metric]))
+        span = np.where(np.abs(high - low) < NOTHING, np.nan, high - low)
+        return np.asarray((scores - low[:, None]) / span[:, None])
 
     def lower_is_better(self, metric: str) -> bool:
         """Whether models that find the same have low scores, as by deletion."""

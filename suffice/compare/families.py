@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from suffice.compare.pairwise import Level, Numbers
+from suffice.compare.resampling import drawn_again, means_over
 from suffice.errors import OptionError
 from suffice.options import Count, check_options
 
@@ -20,9 +22,9 @@ class FamilyMatrix:
         families: Their names, in order of rows and columns.
         means: Mean score of maps from the models of a family (row) on those of another (column), [F, F]; NaN where
             there is no such pair.
-        low: Lower ends of bootstrap intervals over images, [F, F]; NaN without scores of single images.
+        low: Lower ends of bootstrap intervals over images, [F, F]; NaN without scores of two images or more.
         high: Upper ends.
-        pairs: How many pairs of models each mean is over, [F, F].
+        pairs: How many pairs of models each mean is over, [F, F]; those without a score do not count.
         within: Mean over pairs within families less that over pairs between them.
         p: Of the permutation test that families do not matter for it, one-sided.
     """
@@ -56,7 +58,7 @@ def family_matrix(
         level: Of the intervals.
         draws: Of the bootstrap over images, and of the permutations of the models' families.
         seed: Of both.
-        normalize: From scores of some images [M, M, n] to the matrix [M, M]; default: the mean.
+        normalize: From how often each image is drawn, [D, N], to matrices [D, M, M]; default: the means of the scores.
         higher_is_better: Whether models that find the same have high scores; False for deletion.
 
     Example:
@@ -70,23 +72,23 @@ def family_matrix(
     if given.ndim not in (2, 3) or given.shape[:2] != (len(families), len(families)):
         raise OptionError(f"Expected scores [M, M] or [M, M, N] and M families; got {list(given.shape)}.")
     names = tuple(dict.fromkeys(families))
-    of_all = normalize or (lambda some: np.nanmean(some, axis=2))
-    matrix = of_all(given) if given.ndim == 3 else given
+    of_draws = normalize or partial(means_over, given)
+    matrix = of_draws(np.ones((1, given.shape[2])))[0] if given.ndim == 3 else given
     belongs = np.array([[family == name for family in families] for name in names], dtype=float)  # [F, M]
-    counted = np.ones_like(matrix) if own else 1 - np.eye(len(families))
-    pairs = belongs @ counted @ belongs.T
+    counted = np.ones_like(matrix, dtype=bool) if own else ~np.eye(len(families), dtype=bool)
 
-    def by_family(some: Numbers) -> Numbers:
+    def by_family(some: Numbers) -> tuple[Numbers, Numbers]:
+        there = counted & np.isfinite(some)
+        pairs = belongs @ there @ belongs.T
         with np.errstate(invalid="ignore"):
-            return np.asarray((belongs @ (np.where(counted > 0, some, 0)) @ belongs.T) / pairs)
+            return (belongs @ np.where(there, some, 0) @ belongs.T) / pairs, pairs
 
-    means = by_family(matrix)
+    means, pairs = by_family(matrix)
     low, high = np.full_like(means, np.nan), np.full_like(means, np.nan)
-    if given.ndim == 3:
+    if given.ndim == 3 and given.shape[2] > 1:
         random = np.random.default_rng([seed, 0])
-        count = given.shape[2]
-        again = np.stack([by_family(of_all(given[:, :, random.integers(0, count, count)])) for _ in range(draws)])
-        low, high = np.quantile(again, [(1 - level) / 2, (1 + level) / 2], axis=0)
+        again = [by_family(of_draws(drawn))[0] for drawn in drawn_again(given.shape[2], draws, random)]
+        low, high = np.quantile(np.concatenate(again), [(1 - level) / 2, (1 + level) / 2], axis=0)
     sign = 1 if higher_is_better else -1
     within, p = _alike(sign * matrix, np.asarray([names.index(family) for family in families]), draws, seed)
     within *= sign
@@ -96,7 +98,7 @@ def family_matrix(
 def _alike(matrix: Numbers, family: np.ndarray, draws: int, seed: int) -> tuple[float, float]:
     """Mean within less mean between families, and how often families given out at random do as well."""
     models = len(family)
-    others = ~np.eye(models, dtype=bool)
+    others = ~np.eye(models, dtype=bool) & np.isfinite(matrix)
 
     def gap(of: np.ndarray) -> float:
         same = (of[:, None] == of[None, :]) & others

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -16,8 +17,9 @@ from scipy.linalg import orthogonal_procrustes
 from scipy.spatial.distance import squareform
 
 from suffice.compare.pairwise import Numbers
+from suffice.compare.resampling import drawn_again, means_over
 from suffice.errors import OptionError
-from suffice.options import check_options
+from suffice.options import Count, check_options
 
 Projection = Literal["kernel-pca", "mds"]
 
@@ -34,7 +36,7 @@ class Landscape:
         negative: Share of the kernel's eigenvalues, by magnitude, that are negative: what no positions can show.
         stress: Kruskal's stress of MDS; None for Kernel PCA.
         tree: Average-linkage clustering, as :func:`scipy.cluster.hierarchy.linkage` returns it, [M - 1, 4].
-        spread: Covariance of each position under the bootstrap, [M, 2, 2]; None without scores of single images.
+        spread: Covariance of each position under the bootstrap, [M, 2, 2]; None without scores of two images or more.
     """
 
     models: tuple[str, ...]
@@ -52,7 +54,7 @@ def landscape(
     models: Sequence[str],
     *,
     projection: Projection = "kernel-pca",
-    draws: int = 200,
+    draws: Count = 200,
     seed: int = 0,
     normalize: Callable[[Numbers], Numbers] | None = None,
 ) -> Landscape:
@@ -65,7 +67,10 @@ def landscape(
         projection: ``"kernel-pca"`` or ``"mds"``.
         draws: Of the bootstrap over images.
         seed: Of the bootstrap, and of MDS.
-        normalize: From scores of some images [M, M, n] to the matrix [M, M]; default: the mean.
+        normalize: From how often each image is drawn, [D, N], to matrices [D, M, M]; default: the means of the scores.
+
+    Raises:
+        OptionError: There are too few models, or two of them have no score.
 
     Example:
         >>> near = np.array([[1.0, 0.9, 0.1], [0.9, 1.0, 0.2], [0.1, 0.0, 1.0]])
@@ -74,29 +79,28 @@ def landscape(
         >>> bool(apart[0] < apart[1])
         True
     """
-    check_options({"projection": projection}, landscape)
+    check_options({"projection": projection, "draws": draws}, landscape)
     given = np.asarray(scores, dtype=float)
     if given.ndim not in (2, 3) or given.shape[:2] != (len(models), len(models)) or len(models) < 3:
         raise OptionError(f"Expected scores [M, M] or [M, M, N] of three or more models; got {list(given.shape)}.")
-    single = given.ndim == 3
-    of_all = normalize or (lambda some: np.nanmean(some, axis=2))
-    matrix = of_all(given) if single else given
-    kernel = centered(matrix)
-    positions, explained, negative = kernel_pca(kernel)
+    of_draws = normalize or partial(means_over, given)
+    matrix = of_draws(np.ones((1, given.shape[2])))[0] if given.ndim == 3 else given
+    missing = [f"maps of {models[row]} on {models[column]}" for row, column in np.argwhere(~np.isfinite(matrix))]
+    if missing:
+        raise OptionError(f"There is no score of {missing[0]} ({len(missing)} are missing), so nobody can be placed.")
+    positions, explained, negative = kernel_pca(centered(matrix))
     apart = distances(matrix)
     stress = None
     if projection == "mds":
         positions, stress = mds(apart, seed)
     spread = None
-    if single:
-        random = np.random.default_rng(seed)
-        count = given.shape[2]
-        drawn = np.empty((draws, len(models), 2))
-        for number in range(draws):
-            again = of_all(given[:, :, random.integers(0, count, count)])
-            place = mds(distances(again), seed)[0] if projection == "mds" else kernel_pca(centered(again))[0]
-            drawn[number] = aligned(place, positions)
-        spread = np.stack([np.cov(drawn[:, model].T) for model in range(len(models))])
+    if given.ndim == 3 and given.shape[2] > 1:
+        drawn = drawn_again(given.shape[2], draws, np.random.default_rng(seed))
+        again = np.concatenate([of_draws(some) for some in drawn])
+        again = again[np.isfinite(again).all(axis=(1, 2))]  # in others, a model has none of its images
+        found = [mds(distances(one), seed) if projection == "mds" else kernel_pca(centered(one)) for one in again]
+        moved = np.stack([aligned(place, positions) for place, *_ in found], axis=2) if len(found) > 1 else None
+        spread = None if moved is None else np.stack([np.cov(one) for one in moved])
     tree = linkage(squareform(apart, checks=False), "average")
     return Landscape(tuple(models), positions, projection, explained, negative, stress, tree, spread)
 

@@ -36,7 +36,9 @@ def of_cross_test(found: CrossTest, name: str) -> list[Section]:
             ),
         ]  # fmt: skip
         if len(found.models) > 2:
-            made += [_landscape(found, metric, part, title), _families(found, metric, part, title)]
+            if np.isfinite(normalized).all():  # else nobody can be placed
+                made.append(_landscape(found, metric, part, title))
+            made.append(_families(found, metric, part, title))
     return made
 
 
@@ -50,7 +52,7 @@ def _matrix(found: CrossTest, values: Numbers, name: str, title: str, notes: tup
 def _landscape(found: CrossTest, metric: str, name: str, title: str) -> Section:
     """Positions, how sure they are, and the nearest model."""
     place = found.landscape(metric)
-    spread = np.zeros((len(found.models), 2, 2)) if place.spread is None else place.spread
+    spread = np.full((len(found.models), 2, 2), np.nan) if place.spread is None else place.spread
     apart = np.linalg.norm(place.positions[:, None] - place.positions[None], axis=2)
     np.fill_diagonal(apart, np.inf)
     rows: list[list[Any]] = [

@@ -142,7 +142,7 @@ def sign_flips(differences: Numbers, draws: int, random: np.random.Generator) ->
     """P-value of the permutation test that differences [N] have the mean 0: their signs are flipped at random."""
     seen = abs(differences.sum()) * (1 - 1e-12)
     as_far = 0
-    for count in _blocks(draws, len(differences)):
+    for count in blocks(draws, len(differences)):
         signs = random.integers(0, 2, (count, len(differences))) * 2.0 - 1
         as_far += int((np.abs(signs @ differences) >= seen).sum())
     return (as_far + 1) / (draws + 1)  # what was seen is one of the possibilities
@@ -157,7 +157,7 @@ def bootstrap_mean(values: Numbers, level: float, draws: int, random: np.random.
     if np.ptp(values) == 0:
         return float(values[0]), float(values[0])
     count, mean = len(values), values.mean()
-    parts = [values[random.integers(0, count, (rows, count))].mean(axis=1) for rows in _blocks(draws, count)]
+    parts = [values[random.integers(0, count, (rows, count))].mean(axis=1) for rows in blocks(draws, count)]
     means = np.concatenate(parts)
     away = values - mean
     acceleration = (away**3).sum() / (6 * (away**2).sum() ** 1.5)
@@ -190,6 +190,7 @@ def holm(p: Sequence[float]) -> list[float]:
     return [float(value) for value in adjusted]
 
 
-def _blocks(draws: int, width: int) -> list[int]:
+def blocks(draws: int, width: int) -> list[int]:
+    """How many draws of so many numbers to make at a time."""
     size = max(1, BLOCK // max(width, 1))
     return [min(size, draws - start) for start in range(0, draws, size)]

@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from suffice import Classifier, attribute, measure
-from suffice.compare import cross_test
+from suffice.compare import CrossTest, cross_test
+from suffice.compare.of_cross import of_cross_test
 from suffice.errors import OptionError
 from suffice.metrics import find_protocol
 from suffice.testing import AnyOf
@@ -113,6 +114,22 @@ def test_alike_models_lie_together_and_are_a_family(metric):
     assert (families.means[0, 0] > families.means[0, 1]) == higher
     assert (families.within > 0) == higher
     assert families.p < 0.2  # of ten ways to make two families of three, the best and its mirror image
+
+
+def test_a_model_that_is_as_sure_of_a_baseline_cannot_be_normalized():
+    random = np.random.default_rng(0)
+    whole, hidden = np.full((4, 5), 0.9), np.full((4, 5), 0.1)
+    hidden[2] = 0.9
+    raw = {"insertion": random.random((4, 4, 5))}
+    found = CrossTest(tuple("abcd"), tuple("xxyy"), raw, whole, {"insertion": hidden}, np.zeros((4, 4, 5), dtype=int))
+    normalized = found.normalized()
+    assert np.isnan(normalized[:, 2]).all()
+    others = [0, 1, 3]
+    assert normalized[:, others] == pytest.approx((raw["insertion"].mean(axis=2)[:, others] - 0.1) / 0.8)
+    with pytest.raises(OptionError, match="no score of maps of a on c"):
+        found.landscape()
+    tables = [one.name for one in of_cross_test(found, "cross")]
+    assert tables == ["cross-insertion", "cross-insertion-normalized", "cross-insertion-families"]
 
 
 def test_the_precision_is_said():

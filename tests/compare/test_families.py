@@ -50,6 +50,20 @@ def test_intervals_cover_the_mean_over_other_images():
     assert covered / 400 > 0.88
 
 
+def test_a_pair_without_a_score_is_left_out():
+    scores = np.random.default_rng(5).random((8, 8, 3))
+    scores[1, 2] = np.nan
+    found, matrix = family_matrix(scores, FAMILIES, draws=50), scores.mean(axis=2)
+    assert found.pairs.tolist() == [[11, 16], [16, 12]]
+    assert found.means[0, 0] == pytest.approx(np.nanmean(np.where(np.eye(4), np.nan, matrix[:4, :4])))
+    assert found.means[1, 1] == pytest.approx((matrix[4:, 4:].sum() - np.trace(matrix[4:, 4:])) / 12)
+    assert np.isfinite([found.within, found.p, *found.low.flat]).all()
+
+
+def test_one_image_has_no_interval():
+    assert np.isnan(family_matrix(np.ones((8, 8, 1)), FAMILIES, draws=50).low).all()
+
+
 def test_the_order_of_models_does_not_matter():
     scores = np.random.default_rng(3).random((8, 8))
     order = np.random.default_rng(4).permutation(8)

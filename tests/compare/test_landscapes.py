@@ -89,3 +89,17 @@ def test_near_models_join_first_in_the_tree():
 def test_what_has_no_landscape(shape):
     with pytest.raises(OptionError, match="three or more models"):
         landscape(np.zeros(shape), NAMES[: shape[0]])
+
+
+def test_where_a_score_is_missing_nobody_is_placed():
+    scores = matrix()
+    scores[2, 4] = np.nan
+    with pytest.raises(OptionError, match="no score of maps of c on e"):
+        landscape(scores, NAMES)
+
+
+def test_how_sure_a_position_is_takes_two_images():
+    scores = matrix()[:, :, None].repeat(6, axis=2)
+    assert landscape(scores[:, :, :1], NAMES).spread is None
+    scores[1, 2, 1:] = np.nan  # of one image only; draws without it do not count
+    assert np.isfinite(landscape(scores, NAMES, draws=20).spread).all()
