@@ -154,6 +154,8 @@ def trace(given: MapBatch, choices: CurveChoices, act: Act) -> Outcome:
 def _trace(given: MapBatch, choices: CurveChoices, baseline: Any, act: Act) -> Outcome:
     ranking = given.ranking(choices.units, choices.enlargement, choices.masks)
     moved, x = positions(choices, ranking.count)
+    if not moved:
+        raise OptionError("The curve has no point: ends='neither' takes two steps or more.")
     show: Show = "rest" if act == "remove" else "below"
     counts = [ranking.count - k for k in moved] if act == "remove least" else moved
     seen = given.respond(baseline, ranking, show, counts).value(choices.value)

@@ -67,6 +67,7 @@ def test_the_trapezoid_is_the_mean_height_over_any_range():
         ({"steps": None}, "Give steps=, step_size= or fractions="),
         ({"fractions": (0.5, 0.1)}, "different shares from 0 to 1 in order"),
         ({"fractions": (0.5,)}, "needs two points or more"),
+        ({"steps": 1, "ends": "neither", "integration": "mean"}, "The curve has no point"),
         ({"baseline": ()}, "list of baselines is empty"),
         ({"baseline": "bluur"}, "There is no baseline 'bluur'"),
         ({"enlargement": "cubic"}, "enlargement='cubic'; it can be 'bilinear'"),
