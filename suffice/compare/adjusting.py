@@ -81,8 +81,9 @@ def adjusted_difference(
         )
     fitted, *_ = np.linalg.lstsq(design, outcome, rcond=None)
     rest = outcome - design @ fitted
-    error = float(np.sqrt(rest @ rest / free * np.linalg.inv(design.T @ design)[1, 1]))
-    difference = float(fitted[1])
+    error = np.sqrt(rest @ rest / free * np.linalg.inv(design.T @ design)[1, 1])
+    rounding = 1e-12 * np.abs(outcome).max()
+    difference, error = (0.0 if abs(number) <= rounding else float(number) for number in (fitted[1], error))
     reach = error * float(stats.t.ppf((1 + level) / 2, free))
     p = float(2 * stats.t.sf(abs(difference) / error, free)) if error else float(difference == 0)
     slopes = dict(zip(known, map(float, fitted[2:]), strict=True))

@@ -88,7 +88,9 @@ def compare_trainings(
     image_part = max(over_images - both, 0.0)
     variance = seeds[0][0] + seeds[1][0] + image_part
     difference = float(a.mean() - b.mean())
-    if variance == 0:
+    rounding = 1e-12 * max(np.abs(a).max(), np.abs(b).max())
+    if variance <= rounding**2:
+        difference = 0.0 if abs(difference) <= rounding else difference
         same = difference == 0
         return TrainingDifference(
             difference, difference, difference, float(same), 0.0, 0.0, np.inf, (len(a), len(b)), images

@@ -49,6 +49,11 @@ def test_nothing_else_known_is_students_test():
     assert (found.low, found.high) == pytest.approx(tuple(wanted.confidence_interval()))
 
 
+def test_what_is_the_same_in_all_trainings_does_not_differ():
+    found = adjusted_difference([0.1] * 3, [0.1] * 4, {"accuracy": ([0.8, 0.81, 0.82], [0.83, 0.8, 0.84, 0.9])})
+    assert (found.difference, found.low, found.high, found.p) == (0, 0, 0, 1)
+
+
 @pytest.mark.parametrize(
     ("first", "beside", "words"),
     [

@@ -1,5 +1,7 @@
 """Trainings as a level of their own: intervals cover other trainings, and the number that is needed is right."""
 
+import math
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -75,6 +77,8 @@ def test_where_there_is_nothing_to_see():
     assert (same.difference, same.p) == (0, 1)
     assert compare_trainings([[2.0, 2.0]] * 2, [[1.0, 1.0]] * 2).p == 0
     assert same.seeds_needed() is None
+    rounded = compare_trainings([[math.log(2)] * 7] * 3, [[math.log(2)] * 7] * 5)  # their means differ by rounding
+    assert (rounded.difference, rounded.p) == (0, 1)
 
 
 def test_images_without_a_number_are_left_out_of_all():
