@@ -75,7 +75,7 @@ class ClassEvidence:
 
 
 def objects_on_grid(boxes: Sequence[Tensor], size: tuple[int, int], side: int) -> Numbers:
-    """How much of each cell objects cover, [N, cells] from 0 to 1; NaN for images whose objects are not known.
+    """How much of each cell objects cover, [N, cells] from 0 to 1; NaN where no object is known, or can be seen.
 
     Args:
         boxes: Objects of each image, [n, 4] as (x0, y0, x1, y1) in pixels of the model's input.
@@ -94,7 +94,8 @@ def objects_on_grid(boxes: Sequence[Tensor], size: tuple[int, int], side: int) -
         mask = torch.zeros(1, 1, height, width)
         for x0, y0, x1, y1 in objects.round().long().tolist():
             mask[..., max(y0, 0) : y1, max(x0, 0) : x1] = 1
-        covered[image] = masks_on_grid(mask[0], side)[0]
+        if mask.any():  # else they were cropped away
+            covered[image] = masks_on_grid(mask[0], side)[0]
     return covered
 
 
@@ -179,12 +180,12 @@ def _recurring(
     """The cells that recur in a class more than in the others."""
     tried = []
     for name, rows in of_class.items():
-        mine, others = there[rows], there[~rows]
-        for cell in np.flatnonzero(mine.any(axis=0)).tolist():
-            here, elsewhere = int(mine[:, cell].sum()), int(others[:, cell].sum())
-            table = [[here, len(mine) - here], [elsewhere, len(others) - elsewhere]]
-            p = float(stats.fisher_exact(table, "greater")[1])
-            tried.append((name, Place(cell, here / len(mine), elsewhere / max(len(others), 1), p)))
+        mine, others = int(rows.sum()), int((~rows).sum())
+        here, elsewhere = there[rows].sum(axis=0), there[~rows].sum(axis=0)
+        p = stats.hypergeom.sf(here - 1, len(there), here + elsewhere, mine)  # Fisher's, of all cells at once
+        for cell in np.flatnonzero(here).tolist():
+            place = Place(cell, float(here[cell]) / mine, float(elsewhere[cell]) / max(others, 1), float(p[cell]))
+            tried.append((name, place))
     adjusted = holm([place.p for _, place in tried])
     kept: dict[str, list[Place]] = {name: [] for name in of_class}
     for (name, place), p in zip(tried, adjusted, strict=True):

@@ -70,9 +70,11 @@ def test_chance_is_not_suspected():
 
 
 def test_objects_cover_cells():
-    covered = objects_on_grid([MIDDLE, torch.zeros(0, 4), torch.tensor([[-5.0, -5, 4, 30]])], (SIZE, SIZE), SIDE)
+    cropped_away = torch.tensor([[0.0, 0, 0, 24]])
+    boxes = [MIDDLE, torch.zeros(0, 4), torch.tensor([[-5.0, -5, 4, 30]]), cropped_away]
+    covered = objects_on_grid(boxes, (SIZE, SIZE), SIDE)
     assert covered[0] == pytest.approx([0, 0, 0, 0, 1, 0, 0, 0, 0])
-    assert np.isnan(covered[1]).all()
+    assert np.isnan(covered[[1, 3]]).all()
     assert covered[2] == pytest.approx([0.5, 0, 0] * 3)
     mask = torch.zeros(1, SIZE, SIZE)
     mask[0, 8:16, 8:16] = 1
