@@ -122,7 +122,7 @@ def kernel_pca(kernel: Numbers) -> tuple[Numbers, tuple[float, float], float]:
     top = np.clip(values[order], 0, None)
     directions = vectors[:, order]
     signs = np.sign(directions[np.abs(directions).argmax(axis=0), range(2)])  # which way is up is chosen, not found
-    positive, negative = values[values > 0].sum(), -values[values < 0].sum()
+    positive, negative = values[values > 0].sum(), np.abs(values[values < 0]).sum()
     shares = top / positive if positive else np.zeros(2)
     return (
         directions * signs * top**0.5,
@@ -144,6 +144,8 @@ def mds(apart: Numbers, seed: int = 0) -> tuple[Numbers, float]:
     """Positions [M, 2] whose distances are as near as possible to those given, by scikit-learn, and the stress."""
     from sklearn.manifold import smacof
 
+    if not apart.any():
+        return np.zeros((len(apart), 2)), 0.0
     start, _, _ = kernel_pca(centered(-(apart**2) / 2))
     positions, _ = smacof(apart, n_components=2, init=start, n_init=1, max_iter=1000, eps=1e-9, random_state=seed)
     shown = distances_of(positions)

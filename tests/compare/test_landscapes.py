@@ -1,5 +1,7 @@
 """Positions of models."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.decomposition import KernelPCA
@@ -29,6 +31,15 @@ def test_kernel_pca_is_that_of_scikit_learn_where_it_takes_the_kernel():
 def test_what_no_positions_can_show_is_said():
     kernel = np.array([[0.0, 1, 1], [1, 0, 1], [1, 1, 0]])  # each is nearer to others than to itself
     assert landscape(kernel, NAMES[:3]).negative == pytest.approx(1)
+
+
+@pytest.mark.parametrize("projection", ["kernel-pca", "mds"])
+def test_models_that_are_all_alike_lie_in_one_place(projection):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = landscape(np.ones((4, 4)), NAMES[:4], projection=projection)
+    assert not found.positions.any()
+    assert f"{found.negative:.0%}" == "0%"
 
 
 def test_points_in_the_plane_are_found_again():
