@@ -9,6 +9,7 @@ import numpy as np
 from scipy import stats
 
 from suffice.errors import OptionError
+from suffice.metrics.signed_ranks import wilcoxon
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,5 @@ def paired_ratio(first: Sequence[float], second: Sequence[float]) -> PairedRatio
     difference = np.log1p(a) - np.log1p(b)
     mean, error = difference.mean(), stats.sem(difference)
     reach = error * stats.t.ppf(0.975, len(difference) - 1)
-    p = float(stats.wilcoxon(difference).pvalue) if difference.any() else 1.0
     low, ratio, high = np.exp([mean - reach, mean, mean + reach])
-    return PairedRatio(float(ratio), float(low), float(high), p, len(a))
+    return PairedRatio(float(ratio), float(low), float(high), wilcoxon(difference), len(a))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 from suffice.errors import OptionError
+from suffice.metrics.signed_ranks import FEW, wilcoxon
 from suffice.options import Count, Range, check_options
 
 Numbers = NDArray[np.float64]
@@ -19,7 +20,6 @@ Values = Sequence[float] | Numbers
 Test = Literal["wilcoxon", "permutation"]
 Level = Annotated[float, Range(0, 1, above=True, below=True)]
 BLOCK = 1 << 22  # numbers that are drawn at once
-FEW = 13  # images, for which all signs are tried
 MANY = 50  # images, beyond which SciPy takes the normal approximation
 
 
@@ -105,20 +105,6 @@ def as_columns(values: Mapping[str, Values]) -> dict[str, Numbers]:
     return columns
 
 
-def wilcoxon(differences: Numbers) -> float:
-    """P-value of Wilcoxon's signed-rank test that differences [N] are symmetric around 0, two-sided."""
-    some = differences[differences != 0]
-    if not len(some):
-        return 1.0
-    if len(some) > FEW:
-        return float(stats.wilcoxon(differences).pvalue)
-    # SciPy is exact here, too, but tries signs one after the other, which takes seconds.
-    ranks = stats.rankdata(np.abs(some))
-    signs = (np.arange(2 ** len(some))[:, None] >> np.arange(len(some))) & 1
-    sums, seen = signs @ ranks, float(ranks[some > 0].sum())
-    return float(min(1.0, 2 * min((sums <= seen + 1e-9).mean(), (sums >= seen - 1e-9).mean())))
-
-
 def wilcoxon_each(differences: Sequence[Numbers]) -> list[float]:
     """P-values of :func:`wilcoxon` of several differences, [N] each.
 
@@ -161,7 +147,8 @@ def bootstrap_mean(values: Numbers, level: float, draws: int, random: np.random.
     means = np.concatenate(parts)
     away = values - mean
     acceleration = (away**3).sum() / (6 * (away**2).sum() ** 1.5)
-    bias = special.ndtri(((means < mean).mean() + (means <= mean).mean()) / 2)
+    below = ((means < mean).mean() + (means <= mean).mean()) / 2
+    bias = special.ndtri(np.clip(below, 0.5 / draws, 1 - 0.5 / draws))  # few draws may all lie on one side
     ends = bias + special.ndtri([(1 - level) / 2, (1 + level) / 2])
     low, high = np.quantile(means, special.ndtr(bias + ends / (1 - acceleration * ends)))
     return float(low), float(high)

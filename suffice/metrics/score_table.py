@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import stats
 from torch import Tensor
 
 from suffice.errors import OptionError
 from suffice.metrics.outcome import Outcome
 from suffice.metrics.scores import Scores, higher_is_better, with_arrow
+from suffice.metrics.signed_ranks import wilcoxon
 from suffice.metrics.tables import markdown_table, write_tables
 from suffice.vision.stream import Skip
 
-LATEX = {"_": "\\_", "%": "\\%", "±": "$\\pm$", "↑": "$\\uparrow$", "↓": "$\\downarrow$"}
+LATEX = {"_": "\\_", "%": "\\%", "#": "\\#", "±": "$\\pm$", "↑": "$\\uparrow$", "↓": "$\\downarrow$"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,9 +135,7 @@ class ScoreTable:
         if len(rows) < 2:
             return Standing(rows[0].method if rows else "", None, float("nan"))
         difference = (rows[0].values[metric] - rows[1].values[metric]).double().numpy()
-        difference = difference[~np.isnan(difference)]
-        p = float(stats.wilcoxon(difference).pvalue) if difference.any() else 1.0
-        return Standing(rows[0].method, rows[1].method, p)
+        return Standing(rows[0].method, rows[1].method, wilcoxon(difference[~np.isnan(difference)]))
 
     def ordered(self, metric: str) -> ScoreTable:
         """The same table, for each model the best by one metric first; rows without a value come last.
@@ -255,6 +253,11 @@ def _check_alike(scores: Sequence[Scores], columns: Sequence[str]) -> None:
     counts = sorted({len(one) for one in scores})
     if len(counts) > 1:
         raise OptionError(f"A table is about the same images; these scores have {', '.join(map(str, counts))}.")
+    seen: dict[str, Sequence[str]] = {}
+    for one in scores:
+        model = one.protocols[one.metrics[0]]["model"]
+        if one.ids and list(seen.setdefault(model, one.ids)) != list(one.ids):
+            raise OptionError(f"Methods are compared image by image; the scores of {model} are of different images.")
     for column in columns:
         every = [one[column].protocol for one in scores]
         for choice in [choice for choice in ("protocol", *every[0]) if choice not in _OF_ONE_ROW]:

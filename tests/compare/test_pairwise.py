@@ -103,6 +103,11 @@ def test_intervals_are_those_of_scipy(count):
     assert bootstrap_mean(values, 0.9, 499, np.random.default_rng(1)) == pytest.approx([known.low, known.high])
 
 
+def test_a_single_draw_makes_an_interval_too():
+    low, high = bootstrap_mean(np.array([1.0, 2.0, 4.0]), 0.95, 1, np.random.default_rng(0))
+    assert 1 <= low <= high <= 4
+
+
 def test_intervals_cover():
     random = np.random.default_rng(4)
     truth, covered = np.exp(0.5), 0

@@ -144,6 +144,8 @@ def test_what_does_not_fit_into_one_table_is_said(measured):
         ScoreTable.of([])
     with pytest.raises(OptionError, match="the same images; these scores have 2, 3"):
         ScoreTable.of([measured["gradient"], measured["grad-cam"][:2]])
+    with pytest.raises(OptionError, match="image by image; the scores of small-cnn are of different images"):
+        ScoreTable.of([measured["gradient"], measured["grad-cam"][[1, 0, 2]]])
     other = measure(net, images, maps, "insertion", steps=4)
     with pytest.raises(OptionError, match="for insertion these have steps=3 and 4"):
         ScoreTable.of([measured["gradient"], other], ["insertion"])
