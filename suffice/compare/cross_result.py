@@ -74,18 +74,17 @@ class CrossTest:
         """
         return self._matrices(self._metric(metric), np.ones((1, self.whole.shape[1])))[0]
 
+    def alike(self, metric: str | None = None) -> Numbers:
+        """How much models find the same, [M, M]: normalized scores, or 1 less these where lower is better."""
+        return self._alike(self._metric(metric), np.ones((1, self.whole.shape[1])))[0]
+
     def landscape(self, metric: str | None = None, **options: Any) -> Landscape:
         """Where models lie by their normalized scores; options are those of :func:`suffice.compare.landscape`.
 
-        Where lower is better, as for deletion, 1 less the scores is taken: near each other is who finds the same.
+        They are made of :meth:`alike`: near each other is who finds the same.
         """
         name = self._metric(metric)
-
-        def alike(drawn: Numbers) -> Numbers:
-            found = self._matrices(name, drawn)
-            return 1 - found if self.lower_is_better(name) else found
-
-        return landscape(self.raw[name], self.models, normalize=alike, **options)
+        return landscape(self.raw[name], self.models, normalize=partial(self._alike, name), **options)
 
     def by_family(self, metric: str | None = None, **options: Any) -> FamilyMatrix:
         """Normalized scores by family; options are those of :func:`suffice.compare.family_matrix`."""
@@ -171,6 +170,11 @@ class CrossTest:
         scores, high, low = (means_over(one, drawn) for one in (self.raw[metric], self.whole, self.hidden[metric]))
         span = np.where(np.abs(high - low) < NOTHING, np.nan, high - low)
         return np.asarray((scores - low[:, None]) / span[:, None])
+
+    def _alike(self, metric: str, drawn: Numbers) -> Numbers:
+        """The same, high where models find the same."""
+        found = self._matrices(metric, drawn)
+        return 1 - found if self.lower_is_better(metric) else found
 
     def lower_is_better(self, metric: str) -> bool:
         """Whether models that find the same have low scores, as by deletion."""

@@ -107,7 +107,7 @@ def suggest_members(
         scores: Of each model, [N, classes].
         truth: The right class of each image, [N] int64.
         apart: Distances between the models, [M, M], in their order; such as
-            :func:`suffice.compare.landscapes.distances` gives for the matrix of a cross-test.
+            :func:`suffice.compare.landscapes.distances` gives for :meth:`suffice.compare.CrossTest.alike`.
         size: How many to suggest.
         held_back: Share of the images on which the suggestion is verified.
         slack: How much less accurate than the best model a member may be.

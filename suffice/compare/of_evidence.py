@@ -15,7 +15,7 @@ from suffice.compare.pairwise import Difference, Numbers, compare_pairs, holm
 from suffice.compare.ranking import rank_models
 from suffice.compare.sections import Section
 from suffice.compare.tables import by_model, numbers_of
-from suffice.compare.trainings import compare_trainings
+from suffice.compare.trainings import TrainingDifference, compare_trainings
 from suffice.errors import OptionError
 from suffice.study.choices import Contrast
 
@@ -217,14 +217,15 @@ def _trainings(
     for one in (*QUANTITIES, STRICTER):
         values = one.values(numbers_of(table, one.column))
         trained = {group: [values[model].tolist() for model in models] for group, models in several.items()}
-        found = [compare_trainings(trained[first], trained[second]) for first, second in pairs]
-        for (first, second), difference, adjusted in zip(pairs, found, holm([f.p for f in found]), strict=True):
+        found = {pair: compared for pair in pairs if (compared := _compared(*(trained[group] for group in pair)))}
+        adjusted = holm([one.p for one in found.values()])
+        for ((first, second), difference), p in zip(found.items(), adjusted, strict=True):
             question = asked.get((first, second)) or f"{first} instead of {second}"
             counts = " and ".join(map(str, difference.trainings))
             alike = _at_equal(values, several[first], several[second], known)
             rows.append(
                 [
-                    question, one.words, counts, one.interval(difference), difference.p, adjusted,
+                    question, one.words, counts, one.interval(difference), difference.p, p,
                     difference.seed_share, difference.seeds_needed(), alike and one.interval(alike),
                 ]
             )  # fmt: skip
@@ -236,7 +237,15 @@ def _trainings(
         "last column is what a regression over networks leaves to the architecture."
     )
     title = f"{name}: would other trainings say the same?"
-    return Section(f"{name}-trainings", title, columns, rows, (note,)) if pairs else None
+    return Section(f"{name}-trainings", title, columns, rows, (note,)) if rows else None
+
+
+def _compared(first: Sequence[Sequence[float]], second: Sequence[Sequence[float]]) -> TrainingDifference | None:
+    """The difference of two architectures; None where hardly any image has a number in every training."""
+    try:
+        return compare_trainings(first, second)
+    except OptionError:
+        return None
 
 
 def _at_equal(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from suffice.compare.pairwise import Numbers, compare_pairs
 from suffice.compare.ranking import rank_models
 from suffice.compare.sections import Section
 from suffice.compare.tables import by_model, numbers_of
+from suffice.errors import OptionError
 
 if TYPE_CHECKING:
     import pyarrow
@@ -31,7 +33,7 @@ def of_predictions(table: pyarrow.Table, name: str) -> Section:
     right, sure = numbers_of(table, "correct"), numbers_of(table, "confidence")
     known = {model: own[np.isfinite(own)] for model, own in right.items()}
     letters: dict[str, str] = {}
-    if len(right) > 1 and all(len(own) > 1 for own in known.values()):
+    with suppress(OptionError):  # there are too few models, or images that two of them share
         pairs = compare_pairs(right, draws=199)  # the intervals are not shown
         letters = {one.model: one.letters for one in rank_models(right, pairs=pairs)}
     order = sorted(known, key=lambda model: -known[model].mean()) if letters else list(known)
@@ -66,7 +68,9 @@ def of_ensembles(table: pyarrow.Table, name: str, crossed: CrossTest | None = No
         from suffice.compare.landscapes import distances
 
         ordered = {model: scores[model] for model in crossed.models}
-        made.append(("suggested", suggest_members(ordered, truth, distances(crossed.normalized()))))
+        alike = crossed.alike()
+        if np.isfinite(alike).all():
+            made.append(("suggested", suggest_members(ordered, truth, distances(alike))))
     rows = [[how, *_row(one)] for how, one in made]
     columns = ("which", "members", "accuracy", "best alone", "gain", "p", "log loss", "calibration error", "images")
     note = (
@@ -101,15 +105,18 @@ def _scores(table: pyarrow.Table) -> tuple[dict[str, torch.Tensor], torch.Tensor
     shared = [image for image in shared if first[image]["truth"] is not None]
     if len(shared) < 2:
         return {}, torch.zeros(0, dtype=torch.long)
-    scores = {}
+    truth = [first[image]["truth"] for image in shared]
+    scores: dict[str, torch.Tensor] = {}
     for model, own in rows.items():
         listed = [(own[image]["classes"], own[image]["confidences"]) for image in shared]
         count = len(listed[0][0])
         whole = all(sorted(classes) == list(range(count)) and abs(sum(s) - 1) < 1e-3 for classes, s in listed)
-        if not whole:  # only the likeliest classes were kept
+        alike = truth == [own[image]["truth"] for image in shared]
+        alike &= all(one.shape == (len(shared), count) for one in scores.values())
+        if not (whole and alike):  # only the likeliest classes were kept, or models have different classes
             return {}, torch.zeros(0, dtype=torch.long)
         filled = torch.zeros(len(shared), count, dtype=torch.float64)
         scores[model] = filled.scatter(
             1, torch.tensor([c for c, _ in listed]), torch.tensor([s for _, s in listed], dtype=torch.float64)
         )
-    return scores, torch.tensor([first[image]["truth"] for image in shared])
+    return scores, torch.tensor(truth)

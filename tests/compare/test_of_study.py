@@ -3,11 +3,16 @@
 import csv
 import json
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from suffice import Study
 from suffice.compare import compare_study, study_of_models
+from suffice.compare.cross_result import CrossTest
 from suffice.compare.indices import Index
+from suffice.compare.of_evidence import _trainings
+from suffice.compare.of_predictions import of_ensembles
 from suffice.compare.sections import Comparison, Section
 from suffice.errors import OptionError, StudyError
 from suffice.study.choices import Contrast
@@ -127,6 +132,32 @@ def test_ensembles_where_all_scores_are_kept(tmp_path):
     assert {r["images"] for r in rows(made["said"])} == {4}
 
 
+def predictions(classes):
+    """Rows of a table: each model is sure of the right one of so many classes."""
+    rows = []
+    for model, count in classes.items():
+        for index in range(8):
+            right = index % 2
+            scores = [0.9 if c == right else 0.1 / (count - 1) for c in range(count)]
+            rows.append(
+                {"model": model, "index": index, "truth": right, "classes": [*range(count)], "confidences": scores}
+            )
+    return pa.Table.from_pylist(rows)
+
+
+def test_members_far_apart_are_suggested_by_deletion_too():
+    raw = np.full((3, 3, 8), 0.6)
+    raw[[0, 1, 0, 1, 2], [0, 1, 1, 0, 2]] = 0.2  # a and b find the same: what one does deletes the other's
+    ends = np.full((3, 8), 1.0), {"deletion": np.zeros((3, 8))}
+    crossed = CrossTest(tuple("abc"), ("", "", ""), {"deletion": raw}, *ends, np.zeros((3, 3, 8), dtype=int))
+    section = of_ensembles(predictions(dict.fromkeys("abc", 2)), "said", crossed)
+    assert rows(section)[1]["members"] == "a, c"
+
+
+def test_models_of_different_classes_are_not_averaged():
+    assert of_ensembles(predictions({"a": 2, "b": 3}), "said") is None
+
+
 def test_the_study_of_models():
     study = study_of_models("scenes:test[:2]", ["zoo/resnet", "zoo/deit"], method="grad-cam", steps=3, grid=4)
     assert study.tables == ["maps", "predictions", "evidence", "cross-test", "activations"]
@@ -153,11 +184,7 @@ def test_one_image_has_no_statistics(tmp_path):
     assert len(made["evidence"].rows) == 2
 
 
-def test_trainings_are_compared_where_there_are_several(monkeypatch):
-    import pyarrow as pa
-
-    from suffice.compare.of_evidence import _trainings
-
+def test_trainings_are_compared_where_there_are_several():
     count = 12
     table = []
     for group, shift in (("a", 0), ("b", 8)):
@@ -182,6 +209,20 @@ def test_trainings_are_compared_where_there_are_several(monkeypatch):
     )
     assert named["question"] == "more of it"
     assert named["difference"].value == pytest.approx(1 / found["MSEs"]["difference"].value)
+
+
+def test_trainings_without_images_in_common_are_left_out():
+    rows = [
+        {
+            "model": f"{group}{seed}", "group": group, "seed": str(seed), "index": i, "mses": i + seed,
+            "mean_size": None if i else 2.0, "distinct_50": i, "distinct_80": i, "confidence": 0.9,
+        }
+        for group in "ab" for seed in range(2) for i in range(3)
+    ]  # fmt: skip
+    section = _trainings(pa.Table.from_pylist(rows), "evidence", (), {})
+    assert "cells of an MSE" not in [row[1] for row in section.rows]
+    assert len(section.rows) == 3
+    assert _trainings(pa.Table.from_pylist([row for row in rows if row["index"] == 0]), "evidence", (), {}) is None
 
 
 def test_wide_tables_have_numbers_above_columns():
