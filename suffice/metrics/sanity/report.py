@@ -161,12 +161,14 @@ class SanityReport:
             for similarity in SIMILARITIES:
                 means, errors = row.means(similarity), row.standard_errors(similarity)
                 step = 1 + int(means[1:].argmax()) if self.check == "independent" else -1
-                cells.append(f"{means[step]:.2f} ± {errors[step]:.2f}")
-            yield [*cells, f"{row.others['spearman'].mean():.2f}", str(self.verdict(row.method))]
+                error = "" if errors[step].isnan() else f" ± {errors[step]:.2f}"
+                cells.append(f"{means[step]:.2f}{error}")
+            others = "–" if self.images == 1 else f"{row.others['spearman'].mean():.2f}"
+            yield [*cells, others, str(self.verdict(row.method))]
 
     def notes(self) -> list[str]:
         """What to know beside the table."""
-        said = []
+        said = ["One image and draw have no standard error: verdicts are those of the values."] * self._is_single
         for row in self.rows:
             again = float(row.means("spearman")[0])
             if again < 0.999:
@@ -201,6 +203,11 @@ class SanityReport:
             rows.append({**own, **similar, "other_images": others, "constant": _plain(row.constant)})
         same = {name: getattr(self, name) for name in ("check", "how", "model", "images", "draws", "seed")}
         return {**same, "steps": list(self.steps), "rows": rows, "notes": self.notes(), **self._origin}
+
+    @property
+    def _is_single(self) -> bool:
+        """Whether there is nothing to compute standard errors from."""
+        return self.images == self.draws == 1
 
     @property
     def _origin(self) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import csv
 import json
+from dataclasses import replace
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -111,6 +112,14 @@ def test_json_has_no_nan():
     said = json.loads(json.dumps(found.to_json(), allow_nan=False))
     assert said["rows"][0]["spearman"] == {"mean": [1, 1, 1, 1], "standard_error": [None] * 4}
     assert said["rows"][0]["other_images"]["spearman"] is None
+
+
+def test_one_image_has_no_standard_error():
+    alone = {name: torch.ones(1, 4, 1).double() for name in ("spearman", "absolute", "ssim")}
+    nothing = {name: torch.full((1,), torch.nan).double() for name in alone}
+    found = replace(report(SanityRow("a", alone, nothing, torch.zeros(4), torch.rand(4, 7, 7))), images=1)
+    assert "| a | 1.00 | 1.00 | 1.00 | – | does not depend on the weights |" in found.to_markdown()
+    assert "no standard error" in found.notes()[0]
 
 
 def test_curves_show_the_means():
