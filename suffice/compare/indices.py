@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from suffice.compare.pairwise import Level, Numbers, bootstrap_mean
+from suffice.compare.tables import floats
 from suffice.errors import OptionError
 from suffice.options import Count
 
@@ -81,7 +82,7 @@ def how_it_decides(
     """
     if "mses" not in evidence.column_names or counted not in evidence.column_names:
         raise OptionError(f"Expected the table of evidence with the columns mses and {counted}.")
-    mses = column(evidence, "mses")
+    mses = floats(evidence, "mses")
     some = np.nan_to_num(mses) > 0
     if some.sum() < 2:
         raise OptionError(f"{int(some.sum())} images have evidence; two or more are needed.")
@@ -96,11 +97,11 @@ def how_it_decides(
         return Index(*(float(np.expm1(number)) if geometric else number for number in numbers))
 
     return Decides(
-        index(column(evidence, counted)[some], geometric=True, place=0),
+        index(floats(evidence, counted)[some], geometric=True, place=0),
         index(mses[some], geometric=True, place=1),
-        index(column(evidence, "diverse_0")[some], place=2),
+        index(floats(evidence, "diverse_0")[some], place=2),
         index(_gentleness(evidence)[some], place=3),
-        index(column(evidence, "mean_size")[some], place=4),
+        index(floats(evidence, "mean_size")[some], place=4),
         int(some.sum()),
         int((~some).sum()),
     )
@@ -119,11 +120,6 @@ def explained_by(sizes: Mapping[str, Sequence[Sequence[int]]], most: int) -> dic
     """
     smallest = {model: np.array([min(each, default=np.inf) for each in images]) for model, images in sizes.items()}
     return {model: [float((least <= n).mean()) for n in range(most + 1)] for model, least in smallest.items()}
-
-
-def column(table: pyarrow.Table, name: str) -> Numbers:
-    """A column of a table as numbers, NaN where there is none, [N]."""
-    return np.array([np.nan if value is None else value for value in table[name].to_pylist()], dtype=float)
 
 
 def _gentleness(evidence: pyarrow.Table) -> Numbers:
