@@ -19,7 +19,8 @@ from suffice.compare.cross_result import CrossTest
 from suffice.compare.held import held
 from suffice.compare.pairwise import Numbers
 from suffice.errors import OptionError
-from suffice.metrics import find_metric, measure
+from suffice.metrics import find_metric, find_protocol, measure
+from suffice.metrics.api import choices_of
 from suffice.metrics.curves import CurveChoices
 from suffice.metrics.protocols import TargetClass
 from suffice.options import Count, check_options
@@ -91,8 +92,13 @@ def cross_test(
     given = [as_classifier(net) for net in nets]
     if len(given) < 2 or len({net.name for net in given}) < len(given):
         raise OptionError("Expected two or more classifiers with different names; Classifier(…, name=…) names them.")
-    if maps is not None and len(maps) != len(given):
-        raise OptionError(f"{len(maps)} sets of maps were given for {len(given)} classifiers; give one for each.")
+    if maps is not None and (len(maps) != len(given) or not all(isinstance(own, Attribution) for own in maps)):
+        raise OptionError(
+            f"{len(maps)} sets of maps were given for {len(given)} classifiers; give an Attribution each."
+        )
+    names = list(dict.fromkeys([metric] if isinstance(metric, str) else metric))
+    check_curves(names)
+    choices_of(_whole_metrics(names), find_protocol(protocol), choices)  # what cannot be is said before any work
     if target_class == "generating":
         _check_classes(given)
     opened = open_images(images)
@@ -102,7 +108,6 @@ def cross_test(
     if maps is None:
         for net, runner, own in zip(given, runners, labels, strict=True):
             made.append(attribute(net, opened, method, own, seed=seed, runner=runner, **dict(options or {})))
-    names = [metric] if isinstance(metric, str) else list(metric)
     shape = (len(given), len(given), len(opened))
     raw = {name: np.empty(shape) for name in names}
     hidden = {name: np.empty(shape[1:]) for name in names}
@@ -171,8 +176,7 @@ def shown_to(
         runner: Of the classifier.
         **choices: Of the metrics.
     """
-    wanted = list(dict.fromkeys(name.partition("/")[0] for name in metrics))
-    check_curves(wanted)
+    wanted = _whole_metrics(metrics)
     which: TargetClass | None = "predicted" if targets is None else None
     found = measure(
         net, images, maps, wanted, protocol, targets=targets, target_class=which, seed=seed, runner=runner, **choices
@@ -193,9 +197,14 @@ def shown_to(
 
 def check_curves(metrics: Sequence[str]) -> None:
     """Metrics that have no curve say nothing about what is enough for a model."""
-    for name in metrics:
+    for name in _whole_metrics(metrics):
         if find_metric(name).choices is not CurveChoices:
             raise OptionError(f"Cross-testing is for metrics with curves, such as insertion; {name} has none.")
+
+
+def _whole_metrics(names: Sequence[str]) -> list[str]:
+    """The metrics that names mean or name a part of, such as insertion for ``"insertion/gray"``."""
+    return list(dict.fromkeys(name.partition("/")[0] for name in names))
 
 
 def _numbers(values: torch.Tensor) -> Numbers:

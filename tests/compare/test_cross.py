@@ -161,7 +161,11 @@ def test_what_cannot_be_cross_tested():
         cross_test([models[0], other], pictures(1))
     with pytest.raises(OptionError, match="1 sets of maps were given for 2"):
         cross_test(models, pictures(1), maps=[attribute(models[0], pictures(1), "occlusion", **OCCLUSION)])
-    with pytest.raises(OptionError, match="metrics with curves"):
-        cross_test(models, pictures(1), "occlusion", "sparseness", "default", options=OCCLUSION)
+    with pytest.raises(OptionError, match="give an Attribution each"):
+        cross_test(models, pictures(1), maps=[torch.rand(1, 3, 3)] * 2)
+    with pytest.raises(OptionError, match="metrics with curves"):  # before any map is made
+        cross_test(models, pictures(1), "no such method", "sparseness", "default")
+    with pytest.raises(OptionError, match="insertion, deletion has no option 'targets'"):
+        cross_test(models, pictures(1), "no such method", targets=1)
     with pytest.raises(OptionError, match="not of 'deletion'"):
         crossed({"a": [(8,)], "b": [(4,)]}, metric="insertion").scores("deletion")
