@@ -100,7 +100,7 @@ def measure(
     choices = choices_of(wanted, chosen, options)
     source = maps if isinstance(maps, Attribution) else None
     opened = _with_maps(open_images(images.detach() if isinstance(images, Tensor) else images), source)
-    given = checked(torch.as_tensor(source.maps if source is not None else maps), len(opened))
+    given = checked(maps if source is None else source.maps, len(opened))
     rule, classes = _classes(opened, source, targets, target_class or chosen.target_class)
     targets_of(classes, (), len(opened))  # a wrong number of them is said at once
     needs = {need for name in wanted for need in find_metric(name).needs}

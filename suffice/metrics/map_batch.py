@@ -155,21 +155,25 @@ def _identity(baseline: Any) -> Hashable:
     return baseline if isinstance(baseline, str) else id(baseline)
 
 
-def checked(maps: Tensor, count: int) -> Tensor:
+def checked(given: Any, count: int) -> Tensor:
     """Maps [N, h, w] as float32; what is not finite, or not one map an image, is an error."""
-    if maps.dim() != 3 or len(maps) != count:
+    try:
+        maps = torch.as_tensor(given).detach().float()
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise OptionError(
+            f"Maps are {type(given).__name__}; expected what suffice.attribute returned, or a tensor [{count}, h, w]."
+        ) from error
+    if maps.dim() != 3 or len(maps) != count or 0 in maps.shape[1:]:
         raise OptionError(
             f"Maps have shape {list(maps.shape)}; expected [{count}, h, w], one for each of {count} images."
         )
-    if not maps.is_floating_point():
-        maps = maps.float()
     broken = (~maps.isfinite()).flatten(1).any(dim=1).nonzero().flatten().tolist()
     if broken:
         raise OptionError(
             f"The maps of images {broken[:5]} hold NaN or infinite values; what they mean cannot be guessed. "
             "Replace them first, for example with torch.nan_to_num."
         )
-    return maps.detach().float()
+    return maps
 
 
 def resized(maps: Tensor, size: tuple[int, int], rule: Enlargement = "bilinear") -> Tensor:

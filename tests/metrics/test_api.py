@@ -95,6 +95,14 @@ def test_which_class_is_asked_about():
 def test_maps_that_cannot_be_judged_are_refused():
     net, images = small_cnn(), pictures(3)
     maps = torch.rand(3, 8, 8)
+    with pytest.raises(OptionError, match=r"Maps are NoneType; expected what suffice.attribute returned"):
+        measure(net, images, None)
+    with pytest.raises(OptionError, match=r"Maps are list"):
+        measure(net, images, list(maps))
+    with pytest.raises(OptionError, match=r"shape \[3, 0, 0\]"):
+        measure(net, images, torch.zeros(3, 0, 0))
+    with pytest.raises(OptionError, match=r"maps of images \[0, 1, 2\] hold NaN or infinite"):
+        measure(net, images, 1e300 * maps.double())  # more than float32 holds
     for bad in (torch.nan, torch.inf):
         maps[1, 2, 3] = bad
         with pytest.raises(OptionError, match=r"maps of images \[1\] hold NaN or infinite"):
