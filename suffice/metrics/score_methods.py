@@ -126,8 +126,9 @@ def score_table(
         entry.found.check(entry.options)
     pairs = [(net, entry) for net in classifiers for entry in entries if entry.fits(net)]
     if not pairs:
-        models = ", ".join(net.name for net in classifiers)
-        raise OptionError(f"None of {', '.join(names)} fits {models}; suffice.list_methods() lists others.")
+        models = ", ".join(net.name for net in classifiers) or "no model"
+        said = ", ".join(names) or "no method"
+        raise OptionError(f"None of {said} fits {models}; suffice.list_methods() lists others.")
     for net, entry in pairs:
         questions = entry.found.questions_of(net, entry.options), questions_of(net, wanted, choices)
         for name, each in zip(_stages(net, entry), questions, strict=True):
