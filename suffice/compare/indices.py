@@ -7,6 +7,7 @@ when few parts are enough, in many ways: there are many MSEs. Counts are heavy-t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -24,14 +25,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Index:
-    """A number about a model, with its interval over images."""
+    """A number about a model, with its interval over images; NaN where there is none."""
 
     value: float
     low: float
     high: float
 
     def __str__(self) -> str:
-        return f"{self.value:.3g} [{self.low:.3g}, {self.high:.3g}]"
+        if math.isnan(self.value):
+            return "–"
+        return f"{self.value:.3g}" + ("" if math.isnan(self.low) else f" [{self.low:.3g}, {self.high:.3g}]")
 
 
 @dataclass(frozen=True)

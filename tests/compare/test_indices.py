@@ -1,12 +1,14 @@
 """Indices of how a model decides, on oracles that are known to decide so."""
 
+import math
+
 import numpy as np
 import pyarrow as pa
 import pytest
 import torch
 
 from suffice import find_evidence
-from suffice.compare import explained_by, how_it_decides
+from suffice.compare import Index, explained_by, how_it_decides
 from suffice.errors import OptionError
 from suffice.testing import AnyOf, WeightedSum
 
@@ -56,6 +58,11 @@ def test_an_interval_narrows_with_more_images():
     few, many = how_it_decides(table(20)).disjunctivism, how_it_decides(table(2000)).disjunctivism
     assert few.low < few.value < few.high
     assert many.high - many.low < (few.high - few.low) / 3
+
+
+def test_what_there_is_of_a_number_is_said():
+    assert str(Index(0.5, 0.25, 1.0)) == "0.5 [0.25, 1]"
+    assert [str(Index(value, math.nan, math.nan)) for value in (0.5, math.nan)] == ["0.5", "–"]
 
 
 def test_images_that_few_cells_explain():
