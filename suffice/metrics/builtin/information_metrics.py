@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import io
 import math
+import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -124,7 +126,7 @@ def interpolated(image: Array, known: Array) -> Array:
     return result
 
 
-def known_at_start(size: tuple[int, int], share: float, seed: int) -> Array:
+def known_at_start(size: tuple[int, ...], share: float, seed: int) -> Array:
     """The pixels that are known from the beginning, bool [H, W]."""
     known = np.zeros(size[0] * size[1], dtype=bool)
     drawn = np.random.default_rng(seed).choice(known.size, int(known.size * share), replace=False)
@@ -142,18 +144,26 @@ def _reveal(given: MapBatch, choices: InformationChoices) -> tuple[Response, Ten
     steps = len(choices.shares) + 2
     per_forward = max(1, math.ceil(given.batch.runner.batch_size / steps))
     information, scores, waiting = [], [], list[Array]()
-    for number, (image, values, seed) in enumerate(zip(pixels, maps, given.batch.seeds.tolist(), strict=True), start=1):
-        start = known_at_start(given.size, choices.start, seed)
-        added = [start | (values >= np.quantile(values, 1 - share)) for share in choices.shares]
-        versions = [*(interpolated(image, known) for known in (start, *added)), image]
-        information.append([float(information_of(version)) for version in versions])
-        waiting += versions
-        if number % per_forward == 0 or number == len(pixels):
-            pixels_of_versions = torch.from_numpy(np.stack(waiting)).permute(0, 3, 1, 2).float() / 255
-            scores.append(given.batch.runner.scores(pixels_of_versions))
-            waiting.clear()
+    # Nearly all of it is the work of SciPy and Pillow, which let other threads go on.
+    with ThreadPoolExecutor(min(8, os.cpu_count() or 1), thread_name_prefix="suffice-information") as pool:
+        shown = pool.map(partial(_versions, choices=choices), pixels, maps, given.batch.seeds.tolist())
+        for number, (versions, held) in enumerate(shown, start=1):
+            information.append(held)
+            waiting += versions
+            if number % per_forward == 0 or number == len(pixels):
+                pixels_of_versions = torch.from_numpy(np.stack(waiting)).permute(0, 3, 1, 2).float() / 255
+                scores.append(given.batch.runner.scores(pixels_of_versions))
+                waiting.clear()
     every = torch.cat(scores).unflatten(0, (len(given), steps))
     return given.response(every), torch.tensor(information, dtype=torch.float64)
+
+
+def _versions(image: Array, values: Array, seed: int, choices: InformationChoices) -> tuple[list[Array], list[float]]:
+    """An image at the start, at each step and whole, uint8 [H, W, 3] each, and how much information these hold."""
+    start = known_at_start(values.shape, choices.start, seed)
+    added = [start | (values >= np.quantile(values, 1 - share)) for share in choices.shares]
+    versions = [*(interpolated(image, known) for known in (start, *added)), image]
+    return versions, [float(information_of(version)) for version in versions]
 
 
 def _one_curve(values: Array, held: Array, x: Array, choices: InformationChoices) -> Array:
