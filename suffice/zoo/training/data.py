@@ -39,6 +39,11 @@ class Examples:
         """Some of them, by slice, positions [K] or mask [N]."""
         return Examples(self.pixels[which], self.labels[which])
 
+    def spread(self, most: int) -> Examples:
+        """At most so many of them, evenly taken: files are often sorted by class."""
+        count = min(most, len(self))
+        return self[torch.arange(count, device=self.labels.device) * len(self) // count] if count < len(self) else self
+
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:

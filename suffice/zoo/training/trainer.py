@@ -154,7 +154,7 @@ def train(
         history=tuple(loop.history),
         validation_accuracy=accuracy(result, data.validation, loop.normalize),
         test_accuracy=None if data.test is None else accuracy(result, data.test, loop.normalize),
-        training_accuracy=accuracy(result, data.train[:MOST], loop.normalize),
+        training_accuracy=accuracy(result, data.train.spread(MOST), loop.normalize),
         seconds=loop.seconds,
         data=data.name,
         classes=data.classes,
@@ -176,7 +176,7 @@ def _run(
     enough = loop.recipe.enough
     row_every = max(1, loop.steps // (ROWS if enough is None else LOOKS))
     # A look costs less than a tenth of the training between two of them, also on a CPU.
-    look = loop.data.validation[: min(LOOK, max(200, row_every * loop.batch // 4))]
+    look = loop.data.validation.spread(min(LOOK, max(200, row_every * loop.batch // 4)))
     before, first = loop.seconds, loop.step
     watch = Stopwatch()
     reported = time.perf_counter()

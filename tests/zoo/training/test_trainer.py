@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from suffice.errors import CheckpointError, OptionError
-from suffice.zoo.training import Recipe, Teacher, train
+from suffice.zoo.training import Recipe, Teacher, train, trainer
 
 QUICK = Recipe(steps=60, batch=32, lr=0.01)
 # Everything that draws random numbers at once.
@@ -183,6 +183,17 @@ def test_a_run_that_stops_is_the_beginning_of_the_whole(data, net):
     assert half.history[-1].validation == pytest.approx(same_step.validation)
     assert not same(half.module, train(net(), data, replace(QUICK, steps=20)).module)  # another learning rate
     assert same(train(net(), data, replace(QUICK, steps=40, stop=99)).module, whole.module)
+
+
+def test_looks_are_at_images_of_all_classes(data, net, monkeypatch):
+    order = data.validation.labels.argsort(stable=True)  # as files lie in folders
+    by_class = replace(data, validation=data.validation[order], train=data.train[data.train.labels.argsort()])
+    seen = []
+    monkeypatch.setattr(trainer, "LOOK", 12)
+    monkeypatch.setattr(trainer, "MOST", 15)
+    monkeypatch.setattr(trainer, "accuracy", lambda module, some, *_, **__: seen.append(some.labels) or 0.5)
+    train(net(), by_class, Recipe(steps=1, batch=8))
+    assert [labels.bincount().tolist() for labels in seen] == [[4, 4, 4], [20, 20, 20], [20, 20, 20], [5, 5, 5]]
 
 
 def test_channels_last_changes_the_layout_and_little_else(data):
