@@ -16,7 +16,9 @@ ERASED_ASPECT = (0.3, 1 / 0.3)  # height over width
 ZOOMED_ASPECT = (3 / 4, 4 / 3)  # width over height
 
 
-def augmented(pixels: Tensor, recipe: Recipe, color: Tensor, generator: Generator) -> Tensor:
+def augmented(
+    pixels: Tensor, recipe: Recipe, color: Tensor, generator: Generator, size: tuple[int, int] | None = None
+) -> Tensor:
     """All that a recipe does to single images.
 
     Args:
@@ -24,17 +26,21 @@ def augmented(pixels: Tensor, recipe: Recipe, color: Tensor, generator: Generato
         recipe: Says what to do.
         color: What erased rectangles get, float [3] in [0, 1].
         generator: On the device of the pixels.
+        size: Height and width that they are brought to; default: their own.
 
     Returns:
-        float32 [B, 3, H, W] in [0, 1].
+        float32 [B, 3, *size] in [0, 1].
     """
+    height, width = size or (pixels.shape[-2], pixels.shape[-1])
     if recipe.crop:
         pixels = shift(pixels, recipe.crop, generator)
     if recipe.flip:
         pixels = flip(pixels, generator)
     images = pixels.float() / 255
     if recipe.zoom < 1:
-        images = zoom(images, recipe.zoom, generator)
+        images = zoom(images, recipe.zoom, generator, (height, width))
+    else:
+        images = shrunk(images, (height, width))
     if recipe.jitter:
         images = jitter(images, recipe.jitter, generator)
     if recipe.erase:
@@ -76,13 +82,19 @@ def flip(pixels: Tensor, generator: Generator) -> Tensor:
     return torch.where(turned, pixels.flip(-1), pixels)
 
 
-def zoom(images: Tensor, least: float, generator: Generator) -> Tensor:
+def shrunk(images: Tensor, size: tuple[int, int]) -> Tensor:
+    """Images float [B, 3, H, W] made smaller by taking means; as they are where they have the size already."""
+    return images if images.shape[-2:] == size else F.adaptive_avg_pool2d(images, size)
+
+
+def zoom(images: Tensor, least: float, generator: Generator, size: tuple[int, int] | None = None) -> Tensor:
     """Enlarge a part of each image to the whole.
 
     Args:
         images: float [B, 3, H, W].
         least: Smallest share of the area that a part has; the largest is 1. It is up to a third wider or higher.
         generator: On the same device.
+        size: Height and width of the result; default: those of the images. Of larger images, parts stay sharp.
     """
     draws = torch.rand(4, len(images), generator=generator, device=images.device)
     area = least + (1 - least) * draws[0]
@@ -92,7 +104,7 @@ def zoom(images: Tensor, least: float, generator: Generator) -> Tensor:
     x, y = (2 * draws[2] - 1) * (1 - wide), (2 * draws[3] - 1) * (1 - tall)
     none = torch.zeros_like(x)
     where = torch.stack([torch.stack([wide, none, x], dim=1), torch.stack([none, tall, y], dim=1)], dim=1)
-    grid = F.affine_grid(where, list(images.shape), align_corners=False)
+    grid = F.affine_grid(where, [*images.shape[:2], *(size or images.shape[-2:])], align_corners=False)
     return F.grid_sample(images, grid, padding_mode="border", align_corners=False)
 
 

@@ -50,7 +50,8 @@ class TrainingData:
     """A data set that is prepared once and serves any number of runs.
 
     Args:
-        train: What is learned from.
+        train: What is learned from. Its images may be larger than those of the other parts, which are what networks
+            see, and of the same shape: parts of them that a recipe enlarges are sharper then.
         validation: What is looked at on the way.
         classes: Name of each class.
         mean: Subtracted from pixels in [0, 1], per channel.
@@ -89,14 +90,16 @@ class TrainingData:
                 raise OptionError(
                     f"The {what} labels of {self.name} go from {low} to {high}; expected 0 to {len(self.classes) - 1}."
                 )
-            if part.pixels.shape[-2:] != self.train.pixels.shape[-2:]:
-                seen = f"{list(part.pixels.shape[-2:])} and {list(self.train.pixels.shape[-2:])}"
-                raise OptionError(f"The {what} and training images of {self.name} differ in size: {seen}.")
+            (height, width), own = self.size, part.pixels.shape[-2:]
+            larger = what == "training" and own[0] > height and own[0] * width == own[1] * height
+            if own != self.size and not larger:
+                seen = f"{list(own)} and {list(self.size)}"
+                raise OptionError(f"The {what} and validation images of {self.name} differ in size: {seen}.")
 
     @property
     def size(self) -> tuple[int, int]:
-        """Height and width of the images."""
-        return self.train.pixels.shape[-2], self.train.pixels.shape[-1]
+        """Height and width of the images that networks see."""
+        return self.validation.pixels.shape[-2], self.validation.pixels.shape[-1]
 
     @property
     def device(self) -> torch.device:

@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from suffice.errors import OptionError
 from suffice.vision.anatomy.preserve import evaluating
 from suffice.vision.outputs import class_scores
-from suffice.zoo.training.augment import augmented, mix
+from suffice.zoo.training.augment import augmented, mix, shrunk
 from suffice.zoo.training.capture import CapturedStep
 from suffice.zoo.training.data import Examples, Normalize, TrainingData
 from suffice.zoo.training.distill import Teacher, distillation_loss, heads
@@ -124,7 +124,8 @@ class Loop:
             share: How much of its own an image keeps where images are mixed, scalar.
         """
         recipe = self.recipe
-        images = augmented(self.data.train.pixels[index], recipe, self.normalize.mean, self._generator)
+        pixels = self.data.train.pixels[index]
+        images = augmented(pixels, recipe, self.normalize.mean, self._generator, self.data.size)
         targets = F.one_hot(self.data.train.labels[index], len(self.data.classes)).float()
         if recipe.mixup:
             images, targets = mix(images, targets, share)
@@ -216,7 +217,13 @@ class Loop:
 
 
 @torch.no_grad()
-def accuracy(module: nn.Module, examples: Examples, normalize: Normalize, batch: int = 1000) -> float:
+def accuracy(
+    module: nn.Module,
+    examples: Examples,
+    normalize: Normalize,
+    batch: int = 1000,
+    size: tuple[int, int] | None = None,
+) -> float:
     """Share of right answers, in evaluation mode and full precision; the module's mode is put back.
 
     Args:
@@ -224,12 +231,14 @@ def accuracy(module: nn.Module, examples: Examples, normalize: Normalize, batch:
         examples: On the device of the network.
         normalize: Its normalization.
         batch: Images per forward.
+        size: Height and width that the images are brought to; default: their own.
     """
     right = torch.zeros((), dtype=torch.int64, device=examples.labels.device)
     with evaluating(module):
         for start in range(0, len(examples), batch):
             some = examples[start : start + batch]
-            scores = class_scores(module(normalize(some.pixels.float() / 255)))
+            pixels = some.pixels.float() / 255
+            scores = class_scores(module(normalize(pixels if size is None else shrunk(pixels, size))))
             right += (scores.argmax(1) == some.labels).sum()
     return int(right) / len(examples)
 

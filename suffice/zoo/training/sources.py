@@ -31,6 +31,7 @@ def open_data(
     validation: str | None = None,
     size: Count | None = None,
     images: Count | None = None,
+    detail: Count = 1,
     device: str | torch.device = "cpu",
     on_progress: OnProgress | None = None,
 ) -> TrainingData:
@@ -42,6 +43,8 @@ def open_data(
         size: Height and width that images are brought to; default: 56 for scenes, 64 for the others.
         images: Use so many training images, evenly taken; default: all. Without a GPU there are 20,000 training scenes
             by default, and 2,000 each for validation and test instead of 10,000.
+        detail: Training images are kept so many times as high and wide as networks see them, so that parts that a
+            recipe enlarges (``zoom``) stay sharp. Not for scenes.
         device: Where the pixels go.
         on_progress: Called with (done, total) now and then.
 
@@ -53,13 +56,17 @@ def open_data(
         ImageError: Something cannot be read.
     """
     device = torch.device(device)
-    check_options({"images": images, "size": size}, open_data)
+    check_options({"images": images, "size": size, "detail": detail}, open_data)
     if source == "scenes":
         if validation is not None:
             raise OptionError("The scenes have validation images of their own; leave validation= out.")
+        if detail != 1:
+            raise OptionError(f"detail= is {detail}; scenes are rendered at the one size that networks see.")
         return _scenes(size, images, device, on_progress)
     sources = [_pictures(source)] + ([_pictures(validation)] if validation is not None else [])
-    return data_of_images(*sources, name=source, size=size or 64, images=images, device=device, on_progress=on_progress)
+    return data_of_images(
+        *sources, name=source, size=size or 64, images=images, detail=detail, device=device, on_progress=on_progress
+    )
 
 
 def _scenes(size: int | None, images: int | None, device: torch.device, on_progress: OnProgress | None) -> TrainingData:
@@ -128,6 +135,7 @@ def data_of_images(
     name: str = "images",
     size: int = 64,
     images: int | None = None,
+    detail: int = 1,
     device: str | torch.device = "cpu",
     on_progress: OnProgress | None = None,
 ) -> TrainingData:
@@ -139,6 +147,7 @@ def data_of_images(
         name: What reports and errors call it.
         size: Height and width.
         images: Use so many training images, evenly taken.
+        detail: Keep training images so many times as high and wide.
         device: Where the pixels go.
         on_progress: Called with (done, total).
 
@@ -163,15 +172,15 @@ def data_of_images(
         # Evenly, because folders are sorted by class.
         training = training[[i * len(training) // images for i in range(images)]]
     total = len(training) + len(validation)
-    check_memory(total, size, device)
+    check_memory(detail**2 * len(training) + len(validation), size, device)
     labels = [_labels(part, name) for part in (training, validation)]
     if strange := sorted({str(v) for v in labels[1] if v not in known}):
         raise OptionError(f"Validation classes that {name} has no training images of: {', '.join(strange[:5])}.")
     parts = []
     done = 0
-    for pictures, part_labels in zip((training, validation), labels, strict=True):
-        pixels = torch.empty((len(pictures), 3, size, size), dtype=torch.uint8, device=device)
-        for batch in stream(pictures, Geometry((size, size)), batch_size=256):
+    for pictures, part_labels, side in zip((training, validation), labels, (detail * size, size), strict=True):
+        pixels = torch.empty((len(pictures), 3, side, side), dtype=torch.uint8, device=device)
+        for batch in stream(pictures, Geometry((side, side)), batch_size=256):
             pixels[batch.index.to(device)] = to_bytes(batch.pixels).to(device)
             done += len(batch.index)
             if on_progress is not None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import torch
@@ -89,6 +89,8 @@ def train(
     checkpoint_every: Count = 500,
     resume: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
+    stops: Collection[int] = (),
+    on_stop: Callable[[Trained], None] | None = None,
 ) -> Trained:
     """Train a network on data that may serve many runs.
 
@@ -103,6 +105,9 @@ def train(
         resume: Go on from that file. On the CPU the weights come out as if the run had never stopped, bit for bit.
         on_progress: Called about once a second, and with the validation accuracy ten times in a run (50 times
             where it may end early).
+        stops: Steps at which ``on_stop`` is called.
+        on_stop: Called with what a run with ``Recipe(stop=…)`` of that step ends with, while this one goes on: shorter
+            runs come for nothing. Its module changes afterwards.
 
     Returns:
         The network and its history.
@@ -144,9 +149,19 @@ def train(
         distilled_training(module, wanted=teacher is not None),
         finishing_steps() as interrupted,
     ):
-        _run(loop, name, path, checkpoint_every, interrupted, on_progress or (lambda _: None))
+        told = on_stop or (lambda _: None)
+        wanted = stops if on_stop is not None else ()
+        _run(
+            loop, name, path, checkpoint_every, interrupted, on_progress or (lambda _: None), wanted,
+            lambda: told(_trained(loop, name, replace(recipe, stop=loop.step))),
+        )  # fmt: skip
+    loop.result.eval()
+    return _trained(loop, name, recipe)
 
-    result = loop.result.eval()
+
+def _trained(loop: Loop, name: str, recipe: Recipe) -> Trained:
+    """What a run has come to."""
+    data, result = loop.data, loop.result
     return Trained(
         name=name,
         module=result,
@@ -154,7 +169,7 @@ def train(
         history=tuple(loop.history),
         validation_accuracy=accuracy(result, data.validation, loop.normalize),
         test_accuracy=None if data.test is None else accuracy(result, data.test, loop.normalize),
-        training_accuracy=accuracy(result, data.train.spread(MOST), loop.normalize),
+        training_accuracy=accuracy(result, data.train.spread(MOST), loop.normalize, size=data.size),
         seconds=loop.seconds,
         data=data.name,
         classes=data.classes,
@@ -171,6 +186,8 @@ def _run(
     checkpoint_every: int,
     interrupted: Callable[[], bool],
     on_progress: Callable[[Progress], None],
+    stops: Collection[int],
+    at_stop: Callable[[], None],
 ) -> None:
     """All steps that are left."""
     enough = loop.recipe.enough
@@ -192,6 +209,11 @@ def _run(
         elif time.perf_counter() - reported > TICK:
             on_progress(loop.progress(watch.read(), first))
             reported = time.perf_counter()
+        if loop.step in stops:
+            loop.wait()
+            loop.seconds = before + watch.read()
+            at_stop()
+            watch.skip()
         stop = interrupted()
         if path is not None and (stop or (loop.step % checkpoint_every == 0 and loop.step < loop.steps)):
             loop.seconds = before + watch.read()

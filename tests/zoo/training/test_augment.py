@@ -65,6 +65,19 @@ def test_a_zoom_enlarges_a_part_of_the_right_size_and_shape():
     assert torch.allclose(zoomed[:, 2], torch.ones(300, 64, 64), atol=1e-5)
 
 
+def test_a_zoom_of_a_larger_image_has_its_detail():
+    fine = torch.zeros(1, 3, 32, 32)
+    fine[..., ::2] = 1  # stripes that are gone when it is made half as large
+    gray = zoom(fine, 1 - 1e-6, chance(), (16, 16))
+    assert gray.shape == (1, 3, 16, 16)
+    draws = zoom(fine.expand(50, 3, 32, 32), 0.2, chance(), (16, 16))
+    assert (draws.amax((1, 2, 3)) - draws.amin((1, 2, 3))).max() > 0.8
+    coarse = F.adaptive_avg_pool2d(fine, 16).expand(50, 3, 16, 16)
+    assert (zoom(coarse, 0.2, chance()) - 0.5).abs().max() < 1e-5
+    made = augmented((fine * 255).byte(), Recipe(), BLACK, chance(), (16, 16))
+    assert torch.allclose(made, torch.full((1, 3, 16, 16), 0.5))
+
+
 def test_zooming_is_asked_for_by_the_recipe():
     pixels = torch.randint(0, 256, (4, 3, 8, 8), dtype=torch.uint8)
     assert not torch.equal(augmented(pixels, Recipe(zoom=0.3), BLACK, chance()), pixels / 255)

@@ -21,6 +21,8 @@ def test_data_that_cannot_be_trained_on():
         TrainingData(good, Examples(pixels, labels * 5), ("a", "b"))
     with pytest.raises(OptionError, match="differ in size"):
         TrainingData(good, Examples(pixels[..., :4], labels), ("a", "b"))
+    with pytest.raises(OptionError, match="test and validation images"):
+        TrainingData(good, good, ("a", "b"), test=Examples(pixels[..., :4, :4], labels))
     with pytest.raises(OptionError, match="no validation image"):
         TrainingData(good, good[:0], ("a", "b"))
     with pytest.raises(OptionError, match="crop= is 8"):

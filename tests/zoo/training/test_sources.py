@@ -54,6 +54,14 @@ def test_a_folder(folder):
     assert data.mean == pytest.approx((120 / 255, 30 / 255, 120 / 255), abs=6e-4)
 
 
+def test_training_images_keep_detail(folder):
+    data = open_data(str(folder), size=8, detail=2)
+    assert data.size == data.validation.pixels.shape[-2:] == (8, 8)
+    assert data.train.pixels.shape[-2:] == (16, 16)
+    with pytest.raises(OptionError, match="detail= is 2; scenes"):
+        open_data("scenes", detail=2)
+
+
 def test_folders_with_validation_and_fewer_images(folder, tmp_path):
     (tmp_path / "val" / "red").mkdir(parents=True)
     Image.new("RGB", (8, 8), COLORS["red"]).save(tmp_path / "val" / "red" / "a.png")

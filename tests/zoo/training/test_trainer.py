@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from suffice.errors import CheckpointError, OptionError
-from suffice.zoo.training import Recipe, Teacher, train, trainer
+from suffice.zoo.training import Examples, Recipe, Teacher, train, trainer
 
 QUICK = Recipe(steps=60, batch=32, lr=0.01)
 # Everything that draws random numbers at once.
@@ -185,6 +185,22 @@ def test_a_run_that_stops_is_the_beginning_of_the_whole(data, net):
     assert same(train(net(), data, replace(QUICK, steps=40, stop=99)).module, whole.module)
 
 
+def test_shorter_runs_come_for_nothing(data, net):
+    recipe, found = replace(BUSY, steps=20), {}
+
+    def keep(earlier):
+        weights = {name: value.clone() for name, value in earlier.module.state_dict().items()}
+        found[earlier.recipe.stop] = weights, earlier.validation_accuracy, earlier.training_accuracy
+
+    whole = train(net(), data, recipe, stops=(6, 14), on_stop=keep)
+    assert set(found) == {6, 14}
+    assert same(whole.module, train(net(), data, recipe).module)  # which it does not change
+    for stop, (weights, validation, training) in found.items():
+        short = train(net(), data, replace(recipe, stop=stop))
+        assert all(torch.equal(value, weights[name]) for name, value in short.module.state_dict().items())
+        assert (short.validation_accuracy, short.training_accuracy) == pytest.approx((validation, training))
+
+
 def test_looks_are_at_images_of_all_classes(data, net, monkeypatch):
     order = data.validation.labels.argsort(stable=True)  # as files lie in folders
     by_class = replace(data, validation=data.validation[order], train=data.train[data.train.labels.argsort()])
@@ -194,6 +210,17 @@ def test_looks_are_at_images_of_all_classes(data, net, monkeypatch):
     monkeypatch.setattr(trainer, "accuracy", lambda module, some, *_, **__: seen.append(some.labels) or 0.5)
     train(net(), by_class, Recipe(steps=1, batch=8))
     assert [labels.bincount().tolist() for labels in seen] == [[4, 4, 4], [20, 20, 20], [20, 20, 20], [5, 5, 5]]
+
+
+def test_training_images_may_have_more_detail(data, net):
+    large = Examples(data.train.pixels.repeat_interleave(2, 2).repeat_interleave(2, 3), data.train.labels)
+    fine = replace(data, train=large)
+    assert fine.size == (8, 8)
+    found, plain = (train(net(), one, QUICK) for one in (fine, data))
+    assert found.accuracy > 0.95
+    assert found.size == (8, 8)
+    assert found.training_accuracy == pytest.approx(plain.training_accuracy)  # made smaller, it is the same images
+    assert train(net(), fine, replace(QUICK, zoom=0.5)).accuracy > 0.95
 
 
 def test_channels_last_changes_the_layout_and_little_else(data):
