@@ -4,10 +4,11 @@ python benchmarks/train_zoo.py --out weights --seeds 0,1,2 --max-minutes 25
 python benchmarks/train_zoo.py --out weights --workers 6   # six processes share one GPU and the images on it
 python benchmarks/train_zoo.py --out weights --data train.npz --validation val.npz --set zoom=0.35 --set mixup=0.2
 python benchmarks/train_zoo.py --out weights --data train.npz --validation val.npz --seeds 0,1,2,3,4 --workers 8 \
-    --compile --teacher timm/resnet10t --recipes benchmarks/normalization_recipes.toml:imagenette
+    --compile --recipes benchmarks/normalization_recipes.toml:imagenette
 
 Each run writes NAME-seedS.safetensors and a line of table.jsonl; runs that are there already are skipped, and one that
-was stopped goes on from its checkpoint. A file of recipes names its architectures, table by table.
+was stopped goes on from its checkpoint. A file of recipes names its architectures, table by table. With --stops 0.5,0.9
+there is also, in the folder stops, what shorter runs would have ended with (benchmarks/equal_accuracy.py chooses).
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from suffice.errors import OptionError, SufficeError
-from suffice.zoo.training import Recipe, TrainingData, load_teacher, open_data, read_facts, recipe_for, train
+from suffice.zoo.training import Recipe, Trained, TrainingData, load_teacher, open_data, read_facts, recipe_for, train
 from suffice.zoo.training.networks import hints
 from suffice.zoo.training.weights import checkpoint_path, save_trained, weights_path
 
@@ -44,6 +45,8 @@ ROW = (
     "data",
     "recipe",
 )
+TEACHER = "resnet"
+STOPS = "stops"  # folder beside the weights
 POLL = 2.0  # seconds between two looks for a teacher that another process is training
 
 
@@ -57,10 +60,10 @@ class Run:
     augmented: bool
 
 
-def planned(names: list[str], seeds: list[int], teacher: str) -> list[Run]:
+def planned(names: list[str], seeds: list[int], teachers: Collection[str]) -> list[Run]:
     """All runs: teachers first, those who learn from them last."""
     runs = [Run(name, seed, *hints(name)) for seed in seeds for name in names]
-    return sorted(runs, key=lambda run: (run.distilled, run.name != teacher))
+    return sorted(runs, key=lambda run: (run.distilled, run.name not in teachers))
 
 
 def read_recipes(text: str) -> dict[str, dict[str, Any]]:
@@ -106,20 +109,38 @@ def wait_for(path: Path, seconds: float) -> None:
         time.sleep(min(POLL, max(seconds, 0.01)))
 
 
-def run_one(run: Run, data: TrainingData, options: argparse.Namespace) -> dict[str, Any]:
-    """Train, save, and tell."""
-    teacher = None
-    if run.distilled and options.teacher != "none":
-        path = weights_path(options.out, options.teacher, run.seed)
-        wait_for(path, 60 * options.wait_minutes)
-        teacher = load_teacher(path, data.device)
+def recipe_of(run: Run, data: TrainingData, options: argparse.Namespace) -> Recipe:
+    """How a network is to be trained: by the file, by what is typed, and by what its kind asks for."""
     typed = {"steps": options.steps, "batch": options.batch, "lr": options.lr, "compile": options.compile or None}
     given = options.recipes.get(run.name, {}) | {name: value for name, value in typed.items() if value is not None}
-    given |= {**dict(options.set), "seed": run.seed, "teacher": None if teacher is None else teacher.name}
-    recipe: Recipe = recipe_for(photographs=data.photographs, augmented=run.augmented, **given)
+    given |= {**dict(options.set), "seed": run.seed}
+    teacher = teacher_of(run.name, options) if run.distilled else "none"
+    given["teacher"] = None if teacher == "none" else teacher
+    return recipe_for(photographs=data.photographs, augmented=run.augmented, **given)
+
+
+def teacher_of(name: str, options: argparse.Namespace) -> str:
+    """Whom a distilled network learns from: as typed, else as its recipe says."""
+    return options.teacher or options.recipes.get(name, {}).get("teacher", TEACHER)
+
+
+def run_one(run: Run, recipe: Recipe, data: TrainingData, options: argparse.Namespace) -> dict[str, Any]:
+    """Train, save, and tell."""
+    teacher = None
+    if recipe.teacher is not None:
+        path = weights_path(options.out, recipe.teacher, run.seed)
+        wait_for(path, 60 * options.wait_minutes)
+        teacher = load_teacher(path, data.device)
     checkpoint = checkpoint_path(options.out, run.name, run.seed)
+    total = recipe.total_steps(len(data.train))
+
+    def keep(earlier: Trained) -> None:
+        stopped = weights_path(options.out / STOPS, run.name, run.seed)
+        save_trained(earlier, stopped.with_stem(f"{stopped.stem}-step{earlier.recipe.stop}"))
+
     trained = train(
         run.name, data, recipe, teacher=teacher, checkpoint=checkpoint, resume=checkpoint.exists(),
+        stops={round(share * total) for share in options.stops} - {recipe.stop or total}, on_stop=keep,
     )  # fmt: skip
     path = weights_path(options.out, run.name, run.seed)
     save_trained(trained, path)
@@ -130,6 +151,16 @@ def run_one(run: Run, data: TrainingData, options: argparse.Namespace) -> dict[s
     return {**row_of(read_facts(path)), "on_the_way": on_the_way}
 
 
+def check_same(path: Path, recipe: Recipe) -> None:
+    """Raise where weights that are there already were trained by another recipe: they would pass for what is asked."""
+    stored = Recipe(**read_facts(path)["recipe"])
+    if different := replace(stored, compile=recipe.compile).differences(recipe):
+        raise OptionError(
+            f"{path} was trained by another recipe (there and here): {'; '.join(different)}. Remove it to train it "
+            "again, or give another --out."
+        )
+
+
 def train_all(runs: Iterable[Run], data: TrainingData, options: argparse.Namespace, began: float) -> list[str]:
     """Do the runs that are not done yet, as long as there is time; return what failed and why."""
     table = options.out / "table.jsonl"
@@ -137,17 +168,19 @@ def train_all(runs: Iterable[Run], data: TrainingData, options: argparse.Namespa
     longest = 0.0
     for run in runs:
         path = weights_path(options.out, run.name, run.seed)
-        if path.exists():
-            if (run.name, run.seed) not in listed(table):  # stopped between the weights and the line
-                append(table, row_of(read_facts(path)))
-            continue
-        spent = time.time() - began
-        if options.max_minutes is not None and spent + longest > 60 * options.max_minutes:
-            print(f"Stopped before {run.name}, seed {run.seed}: {spent / 60:.1f} minutes are spent.", flush=True)
-            continue
         start = time.time()
+        spent = start - began
         try:
-            row = run_one(run, data, options)
+            recipe = recipe_of(run, data, options)
+            if path.exists():
+                check_same(path, recipe)
+                if (run.name, run.seed) not in listed(table):  # stopped between the weights and the line
+                    append(table, row_of(read_facts(path)))
+                continue
+            if options.max_minutes is not None and spent + longest > 60 * options.max_minutes:
+                print(f"Stopped before {run.name}, seed {run.seed}: {spent / 60:.1f} minutes are spent.", flush=True)
+                continue
+            row = run_one(run, recipe, data, options)
         except SufficeError as error:
             failed.append(f"{run.name}, seed {run.seed}: {error}")
             print(f"FAILED {failed[-1]}", flush=True)
@@ -195,6 +228,14 @@ def chosen(text: str) -> tuple[str, Any]:
     return name, json.loads(value)
 
 
+def shares(text: str) -> tuple[float, ...]:
+    """Numbers from 0 to 1, separated by commas."""
+    found = tuple(float(part) for part in text.split(","))
+    if not all(0 < share <= 1 for share in found):
+        raise argparse.ArgumentTypeError(f"{text} are not shares between 0 and 1")
+    return found
+
+
 def parser() -> argparse.ArgumentParser:
     """The options."""
     made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -209,7 +250,8 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--data", default="scenes")
     made.add_argument("--validation", default=None)
     made.add_argument("--size", type=int, default=None)
-    made.add_argument("--teacher", default="resnet", help="teacher of the distilled networks, or none")
+    made.add_argument("--detail", type=int, default=1, help="training images are kept so many times as large")
+    made.add_argument("--teacher", default=None, help=f"of the distilled networks, or none; default: {TEACHER}")
     made.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     made.add_argument("--compile", action="store_true")
     made.add_argument("--max-minutes", type=float, default=None)
@@ -217,6 +259,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--set", action="append", default=[], type=chosen, metavar="NAME=VALUE", help="a field of the recipe, for all"
     )
+    made.add_argument("--stops", type=shares, default=(), help="shares of the steps after which networks are kept")
     made.add_argument("--workers", type=int, default=1, help="processes that train side by side")
     return made
 
@@ -231,11 +274,11 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         options.recipes = {} if options.recipes is None else read_recipes(options.recipes)
         names = list(options.recipes or ARCHITECTURES) if options.names == "all" else options.names.split(",")
-        runs = planned(names, seeds, options.teacher)
+        runs = planned(names, seeds, {teacher_of(name, options) for name in names if hints(name)[0]})
         options.out.mkdir(parents=True, exist_ok=True)
         data = open_data(
             options.data, validation=options.validation, size=options.size, images=options.images,
-            device=options.device,
+            detail=options.detail, device=options.device,
         )  # fmt: skip
         print(f"{len(runs)} runs on {len(data.train):,} images, ready after {time.time() - began:.1f} s", flush=True)
         failed = (train_all if options.workers == 1 else train_side_by_side)(runs, data, options, began)

@@ -176,11 +176,39 @@ def test_the_script_takes_recipes_from_a_file(script, tmp_path, capsys):
     assert "no recipes 'b'" in capsys.readouterr().err
 
 
+def test_the_script_does_not_pass_one_recipe_off_as_another(script, capsys):
+    script, out = script
+    assert script("--names", "third", "--seeds", "0") == 0
+    assert script("--names", "third", "--seeds", "0", "--set", "zoom=0.5") == 1
+    assert "another recipe (there and here): zoom: 1.0 and 0.5" in capsys.readouterr().out
+    assert script("--names", "third", "--seeds", "0") == 0
+    assert len(rows(out)) == 1
+
+
+def test_the_script_keeps_what_shorter_runs_end_with(script, tmp_path):
+    script, out = script
+    file = tmp_path / "recipes.toml"
+    file.write_text('[a."timm/test_vit"]\n[a.student]\nteacher = "third"\n[a.third]\n')
+    assert script("--recipes", f"{file}:a", "--seeds", "0", "--stops", "0.5,1") == 0
+    found = {row["name"]: row["recipe"] for row in rows(out)}
+    assert found["student"]["teacher"] == "timm/test_vit"  # what is typed counts more than the file
+    kept = {path.name: read_facts(path) for path in (out / "stops").iterdir()}
+    assert set(kept) == {f"{name}-seed0-step2.safetensors" for name in ("timm-test_vit", "student", "third")}
+    assert all(facts["recipe"]["stop"] == 2 for facts in kept.values())
+    assert (
+        train_zoo.teacher_of("student", SimpleNamespace(teacher=None, recipes={"student": {"teacher": "third"}}))
+        == "third"
+    )
+    with pytest.raises(SystemExit):
+        script("--stops", "1.5")
+
+
 @pytest.mark.parametrize("table", ["imagenette", "tiny"])
 def test_recipes_of_the_study_of_normalization(table):
     found = train_zoo.read_recipes(f"{FOLDER.parent / 'benchmarks' / 'normalization_recipes.toml'}:{table}")
     study = tomllib.loads((FOLDER / "normalization.toml").read_text())
     assert {model["label"] for model in study["models"]} <= set(found)
+    assert found["deit-distilled"]["teacher"] in found
     for name, fields in found.items():
         assert recipe_for(photographs=True, augmented=name == "resnet-aug", **fields).steps == fields["steps"]
 
@@ -197,7 +225,7 @@ def test_the_script_stops_in_time_and_says_what_failed(script, capsys):
 
 def test_teachers_come_first_and_students_last(monkeypatch):
     monkeypatch.setattr(train_zoo, "hints", lambda name: (name == "c", False))
-    runs = train_zoo.planned(["a", "b", "c"], [0, 1], "b")
+    runs = train_zoo.planned(["a", "b", "c"], [0, 1], {"b"})
     assert [run.name for run in runs] == ["b", "b", "a", "a", "c", "c"]
 
 
