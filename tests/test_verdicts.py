@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.verdicts import ALIKE, FEWER, MORE, NOT_FEWER, Answer, answers_of, verdict, written
+from benchmarks.verdicts import ALIKE, FEWER, MORE, NOT_FEWER, Answer, Runs, answers_of, main, verdict
 from suffice.study import Study
 from suffice.zoo.source import WEIGHTS
 from tests.study.test_studies import FOLDER, tomllib
@@ -42,6 +42,9 @@ def both(first, second=None, black=None):
         (FEWER, both(said(0.6), black=said(1.2)), "cannot tell"),  # another baseline says otherwise
         (FEWER, both(said(0.6), black=said(0.9, p=0.3)), "confirmed"),  # its sign is enough
         (FEWER, [said(0.6)], "cannot tell: one data set"),
+        (FEWER, [said(0.6), said(0.6, data="b")], "cannot tell"),  # a verdict needs both baselines
+        (FEWER, both(said(1.6, equal=0.9)), "cannot tell"),  # accuracy explains that it is against the papers
+        (FEWER, [replace(one, adjusted=None) for one in both(said(0.6))], "cannot tell: too few trainings to adjust"),
         (ALIKE, both(said(1.1)), "little difference confirmed"),
         (ALIKE, both(said(1.2)), "cannot tell"),
         (ALIKE, both(said(1.5)), "refuted"),
@@ -57,7 +60,7 @@ def test_rules(expected, answers, wanted):
     assert verdict(expected, answers) == wanted
 
 
-def test_a_run_is_read(tmp_path, monkeypatch):
+def test_runs_are_read(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("WEIGHTS", str(tmp_path))
     kinds = ("resnet-aug", "resnet")
     for kind in kinds:
@@ -69,10 +72,23 @@ def test_a_run_is_read(tmp_path, monkeypatch):
     content["contrasts"] = [one for one in content["contrasts"] if {one["of"], one["against"]} == set(kinds)]
     small = {name: content["measure"][name] for name in ("said", "evidence", "evidence-black")}
     content["measure"] = {n: one | ({"max_size": 2, "grid": 3} if n != "said" else {}) for n, one in small.items()}
-    found = answers_of("scenes", Study(**content).run(tmp_path / "run", device="cpu"))
+    studies = []
+    for seed in (0, 1):  # one training of each in each run
+        for model in content["models"]:
+            model["seeds"] = str(tmp_path / f"{model['label']}-seed{seed}.safetensors")
+        studies.append(Study(**content).run(tmp_path / f"run-{seed}", device="cpu"))
+    found = answers_of(Runs("scenes", studies))
     ((pair, answers),) = found.items()
     assert pair == kinds
     assert [one.baseline for one in answers] == ["evidence", "evidence-black"]
     assert all(one.adjusted is None and one.trainings == (2, 2) for one in answers)  # too few to adjust
-    text = written({pair: "modern training"}, found)
-    assert "| modern training | more | **cannot tell: one data set** |" in text
+    asked = [f"scenes={tmp_path / name}" for name in ("run-0", "run-1")]
+    assert main([*asked, "--out", str(tmp_path / "verdicts.md")]) == 0
+    text = (tmp_path / "verdicts.md").read_text()
+    assert f"| {content['contrasts'][0]['question']} | more | **cannot tell: one data set** |" in text
+    assert "| MSEs that share no cell |" in text
+    assert "| resnet-aug | scenes | evidence-black | 2 | 100.0% (100.0% to 100.0%) |" in text
+    assert main(asked[:1]) == 2
+    assert "fewer than two trainings of resnet, resnet-aug" in capsys.readouterr().err
+    assert main([asked[0], *asked]) == 2
+    assert "Several runs of scenes have" in capsys.readouterr().err
