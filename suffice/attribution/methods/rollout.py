@@ -66,7 +66,7 @@ def rollout(
 
     path = find_path(batch, "rollout", start_layer, pooled=True)
     steps = read_attention(batch, path, reduced)
-    rows = path.start(at_least_float32(steps[-1][:, 0, 0] if per_head else steps[-1][:, 0]))
+    rows = path.start(steps[-1])
     if per_head:
         rows = rows[:, None]
     while steps:

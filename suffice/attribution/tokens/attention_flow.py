@@ -62,8 +62,9 @@ class TokenPath:
         return matrices[..., list(self.read), :]
 
     def start(self, like: Tensor) -> Tensor:
-        """Rows [B, Q, N] of the identity, for as many images as ``like`` [B, ...] has."""
-        rows = self.rows(torch.eye(self.tokens, dtype=like.dtype, device=like.device))
+        """Rows [B, Q, N] of the identity, in float32 at least, for as many images as ``like`` [B, ...] has."""
+        dtype = torch.promote_types(like.dtype, torch.float32)
+        rows = self.rows(torch.eye(self.tokens, dtype=dtype, device=like.device))
         return rows.expand(len(like), -1, -1)
 
     def maps(self, rows: Tensor) -> Tensor:

@@ -190,6 +190,16 @@ def test_lower_precision_is_used_where_no_gradients_are_needed(name, monkeypatch
         attribute(net, images, name, compile=True)
 
 
+@pytest.mark.parametrize("name", POOLED)
+def test_modules_that_are_in_half_precision_themselves(name):
+    images = pictures(2)
+    full, half = (
+        attribute(classifier(MODELS["registers"][0](), dtype), images, name, TARGETS[:2]).maps.flatten(1)
+        for dtype in (torch.float32, torch.bfloat16)
+    )
+    assert torch.nn.functional.cosine_similarity(half, full).min() > 0.99
+
+
 def as_torchvision(module):
     """A ViT of timm as one of torchvision."""
     from torchvision.models.vision_transformer import VisionTransformer as TorchvisionViT
