@@ -38,8 +38,13 @@ def in_dtype(batch: Batch, dtype: Dtype) -> Batch:
             f"{batch.net.name} is on {batch.pixels.device}, which has no float64; write dtype='float32', whose maps "
             "differ between machines, or explain it on the CPU."
         )
+    return converted(batch, torch.float64)
+
+
+def converted(batch: Batch, dtype: torch.dtype) -> Batch:
+    """The same images for a copy of the model in another precision."""
     net = copy.copy(batch.net)
-    net.module = copy.deepcopy(batch.net.module).double()
+    net.module = copy.deepcopy(batch.net.module).to(dtype)
     # Memory that runs out here is noticed by the loop that made the batch.
     runner = Runner(net, batch_size=batch.runner.batch_size, counters=batch.runner.counters)
     # Pixels are normalized as before, in float32: even that rounding counts, and the model is given what it always is.

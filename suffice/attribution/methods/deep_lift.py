@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, nn
 
+from suffice.attribution.lrp.float64 import converted
 from suffice.attribution.method import method
 from suffice.attribution.methods.gradient import Reduction, over_channels
 from suffice.attribution.rescale import contributions
@@ -58,6 +59,7 @@ def deep_lift(
     Returns:
         [B, H, W].
     """
+    batch = _single(batch)
     reference = batch.net.normalize(batch.baseline(baseline))
     return over_channels(contributions(batch, reference, output)[0], reduction)
 
@@ -93,11 +95,17 @@ def deep_shap(
     Returns:
         [B, H, W].
     """
-    chosen = _several(baselines)
+    chosen, batch = _several(baselines), _single(batch)
     total = torch.zeros_like(batch.inputs)
     for baseline in chosen:
         total += contributions(batch, batch.net.normalize(batch.baseline(baseline)), output)[0]
     return over_channels(total / len(chosen), reduction)
+
+
+def _single(batch: Batch) -> Batch:
+    """The same images for a model in single precision at least: slopes of secants can exceed what fp16 holds."""
+    wanted = torch.promote_types(batch.net.dtype, torch.float32)
+    return batch if batch.net.dtype == wanted else converted(batch, wanted)
 
 
 def _several(baselines: Union[str, Tensor, Sequence[Baseline]]) -> list[Baseline]:
@@ -110,9 +118,9 @@ def _several(baselines: Union[str, Tensor, Sequence[Baseline]]) -> list[Baseline
 def _tried(net: Classifier) -> str | None:
     noise = torch.rand(1, 3, *net.size, generator=torch.Generator().manual_seed(0)).to(net.device)
     runner = Runner(net).variant("relevance")
-    batch = Batch(net, noise, torch.zeros(1, dtype=torch.long, device=net.device), ["noise"], 0, runner)
+    batch = _single(Batch(net, noise, torch.zeros(1, dtype=torch.long, device=net.device), ["noise"], 0, runner))
     try:
-        found, difference = contributions(batch, net.normalize(torch.zeros_like(noise)))
+        found, difference = contributions(batch, batch.net.normalize(torch.zeros_like(noise)))
     except (AnatomyError, OptionError) as error:
         return str(error)
     # Something that no rule saw, such as a mask made of the image, shows in the sum.

@@ -1,5 +1,7 @@
 """DeepLIFT and DeepSHAP against Captum, and that contributions add up wherever they must."""
 
+import copy
+
 import captum.attr as captum
 import pytest
 import timm
@@ -143,6 +145,15 @@ def test_contributions_add_up(kind, output):
     assert (differences.abs() > 1e-6).all()
     missing = (found.sum(dim=(1, 2)) - differences).abs()
     assert (missing <= 1e-4 * differences.abs() + 1e-5 * found.abs().sum(dim=(1, 2))).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_modules_in_half_precision_have_the_maps_of_their_weights_in_single_precision(dtype):
+    torch.manual_seed(0)
+    module = transformer().to(dtype)
+    expected = attribute(wrapped(copy.deepcopy(module), dtype=torch.float32), IMAGES, "deep-shap", TARGETS).maps
+    agree(attribute(wrapped(module, dtype=dtype), IMAGES, "deep-shap", TARGETS).maps, expected)
+    assert module.head.weight.dtype == dtype
 
 
 def test_an_image_that_is_its_baseline_has_no_contributions():
