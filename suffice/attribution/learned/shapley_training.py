@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from dataclasses import asdict
 from pathlib import Path
@@ -14,7 +13,7 @@ from torch.nn.functional import kl_div
 
 from suffice.attribution.learned.altering import alter, draw_alterations
 from suffice.attribution.learned.checkpoint import read_checkpoint
-from suffice.attribution.learned.explainer import Trunk
+from suffice.attribution.learned.explainer import Trunk, copied, forget_kept
 from suffice.attribution.learned.images import ExplainerImages, open_explainer_images
 from suffice.attribution.learned.shapley import (
     LearnedShapley,
@@ -174,7 +173,7 @@ def _train_surrogate(runner: Runner, draws: _Draws, run: ShapleyRun) -> tuple[Cl
     With its loss on images held out; None where there was nothing to train.
     """
     net, recipe = runner.net, draws.recipe
-    module = copy.deepcopy(net.module).eval()
+    module = copied(net.module)
     surrogate = net.with_module(module)
     parameters: list[Tensor] = [p.requires_grad_() for p in module.parameters() if p.is_floating_point()]
     if not recipe.surrogate_steps or not parameters:
@@ -183,6 +182,7 @@ def _train_surrogate(runner: Runner, draws: _Draws, run: ShapleyRun) -> tuple[Cl
 
     def loss(pixels: Tensor, shown: Tensor) -> Tensor:
         asked = show(pixels, shown, draws.grid, recipe.baseline, net)
+        forget_kept(module)
         logits = surrogate.logits(surrogate.normalize(asked))
         return kl_div(logits.log_softmax(dim=1), runner.scores(pixels), reduction="batchmean")
 
@@ -195,7 +195,7 @@ def _train_surrogate(runner: Runner, draws: _Draws, run: ShapleyRun) -> tuple[Cl
 
     optimizer = torch.optim.AdamW(parameters, lr=recipe.surrogate_lr)
     rows = run("surrogate", recipe.surrogate_steps, recipe.batch, module, optimizer, step, look)
-    module.requires_grad_(False)
+    forget_kept(module.requires_grad_(False))
     return surrogate, rows[-1].validation
 
 
