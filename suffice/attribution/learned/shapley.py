@@ -46,7 +46,7 @@ class ShapleyRecipe:
         surrogate_lr: Learning rate of the surrogate; both fall along a line.
         lr: Learning rate of the explainer.
         baseline: What shows in hidden cells.
-        grid: Rows and columns of cells, such as 7; default: those of the trunk's last layer.
+        grid: Rows and columns of cells, such as 7; default, and at most: those of the trunk's last layer.
         alters: Whether an image is altered each time it is seen, for few images: a random half of it or more fills the
             frame, perhaps mirrored.
         seed: Of everything random.

@@ -85,7 +85,7 @@ def train_shapley(
     runner, report = Runner(net), on_progress or (lambda _: None)
     if not isinstance(images, ExplainerImages):
         images = open_explainer_images(runner, images, never=never)
-    grid = Trunk(trunk or net).grid if recipe.grid is None else (recipe.grid, recipe.grid)
+    grid = _cells(trunk or net, recipe)
     draws = _Draws(images, recipe, grid, net.device)
     about = {
         "weights": weights_hash(net.module), "trunk": weights_hash((trunk or net).module),
@@ -111,6 +111,21 @@ def train_shapley(
         images.ids[images.train],
         validation,
     )
+
+
+def _cells(net: Classifier, recipe: ShapleyRecipe) -> tuple[int, int]:
+    """Rows and columns of cells, which are positions of a trunk's last layer, or larger."""
+    rows, columns = Trunk(net).grid
+    if rows * columns < 2:
+        raise OptionError(f"The last layer of {net.name} has one position, and so one cell; give another trunk.")
+    if recipe.grid is None:
+        return rows, columns
+    if recipe.grid > min(rows, columns):
+        raise OptionError(
+            f"grid={recipe.grid}; the last layer of {net.name} has {rows}×{columns} positions, and cells cannot be "
+            "smaller. Write a coarser grid, or give another trunk."
+        )
+    return recipe.grid, recipe.grid
 
 
 class _Draws:

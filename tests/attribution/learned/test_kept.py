@@ -19,17 +19,17 @@ from tests.attribution.nets import MEAN, STD, pictures
 SIZE = 64
 
 
-def levit():
+def levit(size=SIZE):
     """It keeps its positions' biases, in evaluation mode and with their graph."""
     torch.manual_seed(0)
     module = timm.models.levit.Levit(
-        img_size=SIZE, embed_dim=(16, 24), key_dim=8, depth=(1, 1), num_heads=(2, 3), num_classes=4
+        img_size=size, embed_dim=(16, 24), key_dim=8, depth=(1, 1), num_heads=(2, 3), num_classes=4
     )
     for part in module.modules():
         if isinstance(part, torch.nn.BatchNorm1d):  # some begin at 0, behind which nothing of attention is seen
             torch.nn.init.ones_(part.weight)
-    net = Classifier(module.eval(), size=SIZE, mean=MEAN, std=STD, name="small-levit")
-    net(pictures(1, SIZE))  # with gradients, as it is first tried
+    net = Classifier(module.eval(), size=size, mean=MEAN, std=STD, name="small-levit")
+    net(pictures(1, size))  # with gradients, as it is first tried
     return net
 
 

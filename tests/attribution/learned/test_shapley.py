@@ -14,6 +14,8 @@ from suffice.attribution.learned.shapley_files import load_shapley, save_shapley
 from suffice.attribution.learned.shapley_training import show, train_shapley
 from suffice.errors import CheckpointError, OptionError
 from suffice.vision import Classifier
+from tests.attribution.learned.test_kept import levit
+from tests.attribution.nets import pictures
 
 CELL, GRID = 4, 3
 SIZE = CELL * GRID
@@ -123,6 +125,13 @@ def test_cells_may_be_larger_than_positions(tmp_path):
     assert torch.allclose(values.sum(dim=(2, 3)), gain, atol=1e-4)
     save_shapley(learned, path)
     assert torch.allclose(load_shapley(path, red_sum(), trunk=trunk()).values(images), values, atol=5e-3)
+
+
+def test_cells_cannot_be_smaller_than_positions():
+    with pytest.raises(OptionError, match="grid=4; the last layer of trunk has 3×3 positions"):
+        train_shapley(red_sum(), reddish(40, seed=1), ShapleyRecipe(grid=4), trunk=trunk())
+    with pytest.raises(OptionError, match="small-levit has one position"):
+        train_shapley(levit(32), pictures(30))
 
 
 def test_the_value_of_a_larger_cell_is_the_mean_of_its_positions():
