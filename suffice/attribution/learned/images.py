@@ -46,6 +46,7 @@ class ExplainerImages:
         held_out: Which are for validation, bool [N].
         name: What reports call them.
         left_out: How many were taken out since they are to be evaluated on.
+        explains: Which classes ``targets`` are.
     """
 
     pixels: Tensor
@@ -54,6 +55,7 @@ class ExplainerImages:
     held_out: Tensor
     name: str
     left_out: int = 0
+    explains: ExplainedClass = "predicted"
 
     def __post_init__(self) -> None:
         if not (~self.held_out).any() or not self.held_out.any():
@@ -121,7 +123,7 @@ def open_explainer_images(
     if len(draw) > 1 and not held_out.any():  # so few that chance left none
         held_out = draw == draw.min()
     called = name or (images if isinstance(images, str) else f"{len(opened)} images")
-    return ExplainerImages(pixels, targets, ids, held_out, called, left_out)
+    return ExplainerImages(pixels, targets, ids, held_out, called, left_out, explains)
 
 
 def _predicted(runner: Runner, pixels: Tensor) -> Tensor:

@@ -245,6 +245,11 @@ def train_explainer(
     runner = Runner(net, precision=precision)
     if not isinstance(images, ExplainerImages):
         images = open_explainer_images(runner, images, explains=recipe.explains, never=never)
+    elif images.explains != recipe.explains:
+        raise OptionError(
+            f"The images were prepared with explains={images.explains!r}, the recipe has {recipe.explains!r}; write "
+            f"open_explainer_images(…, explains={recipe.explains!r})."
+        )
     explainer = Explainer(trunk or net, seed=recipe.seed_of("head")).to(net.device)
     run = ExplainerTraining(explainer, runner, images, recipe)
     about = {

@@ -123,7 +123,10 @@ def test_labels_are_asked_for(images):
     with pytest.raises(OptionError, match="has no label"):
         open_explainer_images(Runner(red_cell()), images, explains="label")
     labeled = suffice.open_images(images, labels=[1] * len(images))
-    assert (open_explainer_images(Runner(red_cell()), labeled, explains="label").targets == 1).all()
+    prepared = open_explainer_images(Runner(red_cell()), labeled, explains="label")
+    assert (prepared.targets == 1).all()
+    with pytest.raises(OptionError, match="prepared with explains='label', the recipe has 'predicted'"):
+        train_explainer(red_cell(), prepared, RECIPE, trunk=small_trunk())
 
 
 def test_images_that_were_trained_on_are_warned_about(images, trained):
