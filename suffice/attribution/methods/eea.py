@@ -95,7 +95,7 @@ def eea(
         explainer: File that ``suffice train explainer`` wrote, a folder with one for this model, or what
             :func:`train_explainer` returned; default: the one that comes with the package for this model.
         mode: ``"fine-tuned"`` for each image; ``"pretrained"``, one forward of the explainer; or ``"scratch"``: the
-            model's own trunk with a head that was not trained, fine-tuned, which is an ablation.
+            model's own trunk with a head that was not trained, drawn by the seed alone, fine-tuned: an ablation.
         steps: Steps of fine-tuning.
         lr: Their length.
         choose: Which of the masks on the way to take: the one with the least ``"loss"``, or the ``"last"``. ``"pos"``
@@ -110,7 +110,7 @@ def eea(
     Returns:
         [B, h, w] in [0, 1], at the resolution of the explainer's last layer.
     """
-    found = _find(batch.net, explainer, mode, any_weights)
+    found = _untrained(batch) if mode == "scratch" else _find(batch.net, explainer, any_weights)
     recipe = found.recipe
     _warn_of_seen(found, batch)
     if mode == "pretrained":
@@ -120,10 +120,8 @@ def eea(
     return fine_tune(batch, found.explainer, objective, steps=steps, lr=lr, choose=choose)
 
 
-def _find(net: Classifier, explainer: Given, mode: Mode, any_weights: bool) -> LoadedExplainer:
+def _find(net: Classifier, explainer: Given, any_weights: bool) -> LoadedExplainer:
     """The explainer that was given, or the ready one, on the model's device."""
-    if mode == "scratch":
-        return _untrained(net)
     if isinstance(explainer, TrainedExplainer):
         explainer = LoadedExplainer.of(explainer)
     if isinstance(explainer, LoadedExplainer):
@@ -149,9 +147,10 @@ def _loaded(path: Path, net: Classifier, any_weights: bool) -> LoadedExplainer:
     return kept[key]
 
 
-def _untrained(net: Classifier) -> LoadedExplainer:
-    size = {"size": list(net.size)}
-    return LoadedExplainer(Explainer(net), ExplainerRecipe(), {"explained": size}, torch.zeros(0, dtype=torch.int64))
+def _untrained(batch: Batch) -> LoadedExplainer:
+    facts = {"explained": {"size": list(batch.net.size)}}
+    explainer = Explainer(batch.net, seed=batch.seed)
+    return LoadedExplainer(explainer, ExplainerRecipe(), facts, torch.zeros(0, dtype=torch.int64))
 
 
 def _warn_of_seen(found: LoadedExplainer, batch: Batch) -> None:

@@ -89,6 +89,16 @@ def test_nothing_is_asked_that_no_mask_depends_on(choose):
     assert counted.forwards == 2 * {"loss": 4, "last": 3, "pos": 3 + 10 * 4 + 1}[choose]
 
 
+def test_a_head_from_scratch_depends_on_the_seed():
+    net, pixels = trained("deit"), scenes()[0][:1]
+    zero, usual, one = (
+        suffice.attribute(net, pixels, "eea", mode="scratch", steps=0, **seed).maps
+        for seed in ({"seed": 0}, {}, {"seed": 1})
+    )
+    assert torch.equal(zero, usual)
+    assert (zero - one).abs().max() > 1e-3
+
+
 def test_without_an_explainer_the_command_is_named():
     with pytest.raises(OptionError, match="suffice train explainer --model zoo/vgg") as error:
         suffice.attribute(trained("vgg"), "scenes:test[:1]", "eea")
