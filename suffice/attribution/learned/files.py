@@ -38,6 +38,11 @@ class LoadedExplainer:
         self.ids = ids
         self.seen = frozenset(ids.tolist())
 
+    def __repr__(self) -> str:
+        """As records of results have it, where it was an option."""
+        name = self.facts["explained"].get("name")
+        return f"LoadedExplainer(of {name!r}, weights={weights_hash(self.explainer)!r})"
+
     @classmethod
     def of(cls, trained: TrainedExplainer) -> LoadedExplainer:
         """One that was just trained."""

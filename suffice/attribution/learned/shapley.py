@@ -27,6 +27,7 @@ from suffice.attribution.learned.explainer import Trunk, make_head
 from suffice.options import Count, Range, check_fields
 from suffice.perturb import Runner, make_baseline
 from suffice.vision import Classifier
+from suffice.vision.identity import weights_hash
 
 Positive = Annotated[float, Range(0, above=True)]
 
@@ -129,6 +130,11 @@ class LearnedShapley:
     losses: tuple[float, ...]
     ids: Tensor
     validation: Mapping[str, float | None] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        """As records of results have it, where it was an option."""
+        networks = f"weights={weights_hash(self.explainer)!r}, surrogate={weights_hash(self.surrogate.module)!r}"
+        return f"LearnedShapley(of {self.explained!r}, {networks})"
 
     @cached_property
     def runner(self) -> Runner:

@@ -84,6 +84,10 @@ class TrainedExplainer:
     ids: Tensor = field(repr=False)
     seconds: float
 
+    def __repr__(self) -> str:
+        """As records of results have it, where it was an option."""
+        return f"TrainedExplainer(of {self.explained!r}, weights={weights_hash(self.explainer)!r})"
+
 
 class ExplainerTraining:
     """A run in progress.

@@ -109,6 +109,8 @@ def test_files(learned, tmp_path):
     save_shapley(learned, path)
     again = load_shapley(path, red_sum(), trunk=trunk())
     assert torch.allclose(again.values(images), learned.values(images), atol=5e-3)
+    assert repr(learned) != repr(again)  # their weights were rounded
+    assert len(repr(again)) < 200
     other = red_sum()
     other.module.slope.fill_(1.0)
     with pytest.raises(CheckpointError, match="other weights"):

@@ -1,5 +1,6 @@
 """Explainers: what is trained, how it goes on after an interruption, and what their files say."""
 
+import json
 from dataclasses import replace
 from itertools import pairwise
 
@@ -202,3 +203,11 @@ def test_a_trained_explainer_can_be_given_as_it_is(trained):
     ways = (trained, LoadedExplainer.of(trained))
     one, other = (suffice.attribute(red_cell(), pixels, "eea", explainer=way, steps=2).maps for way in ways)
     assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize("given", [lambda trained: trained, LoadedExplainer.of])
+def test_records_name_the_explainer_that_was_given(trained, given):
+    pixels, explainer = marked_images(1, seed=9)[0], given(trained)
+    about = suffice.attribute(red_cell(), pixels, "eea", explainer=explainer, steps=1).to_arrow().schema.metadata
+    said = json.loads(about[b"settings"])["options"]["explainer"]
+    assert said == f"{type(explainer).__name__}(of 'red-cell', weights='{weights_hash(trained.explainer)}')"
