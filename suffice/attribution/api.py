@@ -5,8 +5,8 @@ from __future__ import annotations
 import difflib
 import inspect
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any, Literal, overload
 
 import torch
@@ -113,7 +113,7 @@ def attribute(
     batches = stream(opened, net.geometry, batch_size=runner.batch_size, on_error=on_error)
     maps, classes, confidences, pictures, rows = [], [], [], [], []
     # Preserved here too, so that it need not be done for every batch.
-    with torch.inference_mode(False), torch.no_grad(), preserved(net.module, frozen=True):
+    with _undisturbed(net.device), torch.no_grad(), preserved(net.module, frozen=True):
         questions = chosen.questions_of(net, options)
         for decoded in counted(batches, chosen.name, len(opened), questions):
             index = decoded.index.tolist()
@@ -195,8 +195,7 @@ def explain(batch: Batch, method: str | Method, **options: Any) -> Tensor:
     """
     chosen = find_method(method)
     runner = batch.runner = batch.runner.variant(chosen.work)
-    # Also under inference_mode, whose tensors could not be part of a gradient.
-    with ExitStack() as stack, torch.inference_mode(False), torch.no_grad():
+    with ExitStack() as stack, _undisturbed(batch.pixels.device), torch.no_grad():
         stack.enter_context(preserved(batch.net.module, frozen=True))
         if "gradients" in chosen.needs:
             stack.enter_context(runner.arithmetic())  # other methods ask the model through the runner alone
@@ -213,6 +212,17 @@ def explain(batch: Batch, method: str | Method, **options: Any) -> Tensor:
             stacklevel=4,
         )
     return torch.nan_to_num(maps.detach().float(), nan=0.0, posinf=0.0, neginf=0.0)
+
+
+@contextmanager
+def _undisturbed(device: torch.device) -> Iterator[None]:
+    """Within it surroundings change nothing: the precision is what was asked for, also under autocast.
+
+    And under inference_mode, whose tensors could not be part of a gradient.
+    """
+    kind = device.type if device.type == "cuda" else "cpu"  # older versions of torch know no others
+    with torch.inference_mode(False), torch.autocast(kind, enabled=False):
+        yield
 
 
 def _scores_of_whole(pixels: Tensor, runner: Runner) -> Tensor:

@@ -148,6 +148,20 @@ def test_half_precision_of_transformers_is_near(name):
     assert torch.nn.functional.cosine_similarity(rough, exact).min() > 0.99
 
 
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("gradient", {}), ("rise", {"masks": 9}), ("eea", {"mode": "scratch", "steps": 1}), ("grad-cam", {})],
+)
+def test_autocast_around_a_call_changes_nothing(name, options):
+    net, images = small_cnn(), pictures(2)
+    expected = attribute(net, images, name, **options)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = attribute(net, images, name, **options)
+        assert torch.is_autocast_enabled("cpu")
+    torch.testing.assert_close(found.maps, expected.maps)
+    torch.testing.assert_close(found.confidences, expected.confidences)
+
+
 def test_relevance_is_not_for_lower_precision():
     net, images = trained("deit"), suffice.open_images("scenes:test[:1]")
     for name, precision in itertools.product(("cgw1", "partial-lrp"), ("tf32", "bf16", "fp16")):
