@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from suffice.attribution.api import explain
+from suffice.attribution.api import check_fit, explain
 from suffice.attribution.method import Method, Need, find_method
 from suffice.attribution.methods.gradient import Reduction, over_channels
 from suffice.errors import OptionError
@@ -128,6 +128,7 @@ def as_explain_func(
     chosen = find_method(method)
     chosen.check(options)
     classifier = as_classifier(net)
+    check_fit(chosen, classifier, options)
 
     def explain_func(model: torch.nn.Module, inputs: Any, targets: Any, **_: Any) -> np.ndarray:
         own = classifier.with_module(model)

@@ -7,7 +7,7 @@ import inspect
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any, Literal, overload
+from typing import Annotated, Any, Literal, overload
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +16,7 @@ from suffice.attribution.attribution import Attribution
 from suffice.attribution.method import Method, find_method, list_methods
 from suffice.draw import small_picture
 from suffice.errors import OptionError, SufficeWarning, UnreadableImage
+from suffice.options import Range, check_options
 from suffice.perturb.batch import Batch
 from suffice.perturb.runner import AnyPrecision, Runner
 from suffice.progress import counted, plan, reports
@@ -25,6 +26,8 @@ from suffice.vision.anatomy.trace import name_of
 from suffice.vision.classifier import Targets, targets_of
 from suffice.vision.provenance import provenance
 from suffice.vision.stream import OnError, stream
+
+Seed = Annotated[int, Range(-(2**63), 2**63 - 1)]  # what tensors hold
 
 
 @overload
@@ -46,7 +49,7 @@ def attribute(
     method: str | Method | Sequence[str | Method] = "grad-cam",
     targets: Targets = None,
     *,
-    seed: int = 0,
+    seed: Seed = 0,
     batch_size: int | Literal["auto"] = "auto",
     precision: AnyPrecision = "fp32",
     compile: bool = False,
@@ -91,6 +94,7 @@ def attribute(
         >>> found.maps.shape, found.targets
         (torch.Size([1, 32, 32]), tensor([1]))
     """
+    check_options({"seed": seed, "on_error": on_error}, attribute)
     net = as_classifier(net)
     if not isinstance(method, (str, Method)):
         runner = Runner.of(net, runner, batch_size=batch_size, precision=precision, compile=compile)
@@ -100,9 +104,9 @@ def attribute(
     for name in options.keys() - chosen.options.keys():  # perhaps not one of the method that was meant
         if near := difflib.get_close_matches(name, inspect.signature(attribute).parameters, n=1, cutoff=0.8):
             raise OptionError(f"attribute has no argument {name!r}. Did you mean {near[0]}=?")
-    options = {name: name_of(v, net.module) if isinstance(v, nn.Module) else v for name, v in options.items()}
+    options = _by_name(options, net)
     chosen.check(options)
-    _check_fit(chosen, net, options)
+    check_fit(chosen, net, options)
     if runner is None:
         _check_arithmetic(chosen, precision, compile)
     runner = Runner.of(net, runner, batch_size=batch_size, precision=precision, compile=compile).variant(chosen.work)
@@ -169,8 +173,11 @@ def _by_each(
         raise OptionError(f"method={names!r}; expected one or more different ones.")
     if unknown := [name for name in options if not any(name in method.options for method in methods)]:
         raise OptionError(f"None of {', '.join(names)} has an option {unknown[0]!r}.")
+    options = _by_name(options, net)
     for method in methods:  # before any work
-        _check_fit(method, net, {name: value for name, value in options.items() if name in method.options})
+        own = {name: value for name, value in options.items() if name in method.options}
+        method.check(own)
+        check_fit(method, net, own)
     opened = open_images(images.detach() if isinstance(images, Tensor) else images)
     for method in methods:
         own = {name: value for name, value in options.items() if name in method.options}
@@ -230,7 +237,13 @@ def _scores_of_whole(pixels: Tensor, runner: Runner) -> Tensor:
     return torch.cat(list(runner.run(len(pixels), lambda rows: runner.net(pixels[rows]))))
 
 
-def _check_fit(method: Method, net: Classifier, options: Mapping[str, Any]) -> None:
+def _by_name(options: Mapping[str, Any], net: Classifier) -> dict[str, Any]:
+    """Options with layers by their names where modules were given."""
+    return {name: name_of(v, net.module) if isinstance(v, nn.Module) else v for name, v in options.items()}
+
+
+def check_fit(method: Method, net: Classifier, options: Mapping[str, Any]) -> None:
+    """Raise an error that says why a method, with these options, does not fit a model, and which methods do."""
     reason = method.incompatibility(net, options)
     if reason is not None:
         fitting = ", ".join(list_methods(net=net))

@@ -177,5 +177,7 @@ def test_explain_func_for_quantus_also_with_another_module_and_noisy_inputs():
     assert np.isfinite(explain(net.module, inputs + 10, TARGETS)).all()
     with pytest.raises(OptionError, match="no option"):
         suffice.as_explain_func(net, "gradient", steps=3)
+    with pytest.raises(OptionError, match=r"rollout does not fit small-cnn: no attention .* These fit: .*gradient"):
+        suffice.as_explain_func(net, "rollout")
     with pytest.raises(OptionError, match="Expected inputs"):
         explain(net.module, inputs, TARGETS[:2])

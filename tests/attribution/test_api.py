@@ -55,6 +55,9 @@ def test_a_declared_method_is_found_by_name_and_alias_with_its_options(brightnes
         attribute(net, images, "rise", coverage=1)
     with pytest.raises(OptionError, match="steps=0; it can be a whole number from 1 on"):
         attribute(net, images, "ig", steps=0)
+    for wrong, said in (({"seed": None}, "seed=None"), ({"seed": 2**63}, "seed="), ({"on_error": "no"}, "'skip'")):
+        with pytest.raises(OptionError, match=said):
+            attribute(net, images, "rise", **wrong)
 
 
 def test_names_cannot_be_taken_twice_and_options_need_defaults(brightness):

@@ -40,13 +40,14 @@ def test_a_list_of_methods_gives_maps_by_name(net, images):
     [
         (["gradient", "rise"], {"windw": 3}, "None of gradient, rise has an option 'windw'"),
         (["gradient", "rollout"], {}, "rollout does not fit"),
+        (["gradient", "rise"], {"masks": 0}, "masks=0"),
         (["gradient", "gradient"], {}, "different"),
         ([], {}, "one or more"),
     ],
 )
 def test_mistakes_of_lists(net, images, methods, options, said):
     with pytest.raises(OptionError, match=said):
-        suffice.attribute(net, images, methods, **options)
+        suffice.attribute(net, images, methods, **options, on_progress=lambda *_: pytest.fail("too late"))
 
 
 @pytest.mark.parametrize("method", ["grad-cam", "grad-cam++", "score-cam", "vit-cx"])
