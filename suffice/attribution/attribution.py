@@ -202,12 +202,12 @@ class Attribution:
 _TEXTS = ("names", "ids", "labels")
 
 
-def given_maps(maps: Tensor, targets: Tensor, confidences: Tensor | None = None, **settings: Any) -> Attribution:
+def given_maps(maps: Any, targets: Any, confidences: Any = None, **settings: Any) -> Attribution:
     """Wrap maps that were made elsewhere, so that everything here can be done with them.
 
     Args:
-        maps: [N, h, w], high = important.
-        targets: The class explained in each image, [N] int64.
+        maps: [N, h, w], high = important, as tensor or array.
+        targets: The class explained in each image, [N] int64, or a list.
         confidences: The model's score of it, [N], where known.
         **settings: Whatever should be kept with them, such as ``method="mine"``.
 
@@ -215,8 +215,10 @@ def given_maps(maps: Tensor, targets: Tensor, confidences: Tensor | None = None,
         >>> given_maps(torch.rand(2, 7, 7), torch.tensor([3, 5]), method="mine")
         Attribution(2 maps 7×7, method='mine')
     """
+    maps, targets = torch.as_tensor(maps).detach(), torch.as_tensor(targets)
     if maps.dim() != 3 or targets.shape != maps.shape[:1]:
         raise OptionError(f"Expected maps [N, h, w] and targets [N]; got {list(maps.shape)} and {list(targets.shape)}.")
-    sure = torch.full_like(targets, torch.nan, dtype=torch.float32) if confidences is None else confidences
+    unknown = torch.full_like(targets, torch.nan, dtype=torch.float32)
+    sure = unknown if confidences is None else torch.as_tensor(confidences)
     settings = {"size": list(maps.shape[1:]), **settings}
     return Attribution(maps.float(), targets, sure, settings, [f"map[{i}]" for i in range(len(maps))])

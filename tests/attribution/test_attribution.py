@@ -3,6 +3,7 @@
 import json
 import pickle
 
+import numpy as np
 import pytest
 import torch
 from safetensors import safe_open
@@ -155,6 +156,10 @@ def test_maps_made_elsewhere():
     assert mine.resized(14).shape == (2, 14, 14)
     assert mine[1].targets.tolist() == [5]
     assert mine.confidences.isnan().all()
+    arrays = given_maps(mine.maps.double().numpy(), [3, 5], np.array([0.5, 0.25]))
+    assert torch.equal(arrays.maps, mine.maps)
+    assert torch.equal(arrays.targets, mine.targets)
+    assert arrays.confidences.tolist() == [0.5, 0.25]
     sure = given_maps(torch.rand(2, 7, 7), torch.tensor([3, 5]), torch.tensor([0.5, 0.25]))
     assert sure[1].confidences.tolist() == [0.25]
     for maps, targets in ((torch.rand(2, 7, 7), torch.tensor([3])), (torch.rand(7, 7), torch.tensor([3]))):
