@@ -50,7 +50,7 @@ def segment_values(
         regions = probe.grid.from_bits(fit.coalitions).repeat(len(batch), *[1] * (probe.grid.words > 1))
         answers = probe.ask(images.repeat_interleave(len(fit.coalitions)), regions).cpu()
         found = fit.values(answers.double().view(len(batch), -1), whole)
-        return found.view(-1, grid, grid).to(batch.pixels.device)
+        return found.view(-1, grid, grid).float().to(batch.pixels.device)  # not all devices have float64
     labels = superpixels(batch.pixels, grid**2)
     count = labels.flatten(1).amax(dim=1) + 1
     maps = torch.zeros(labels.shape, dtype=torch.float64)

@@ -7,10 +7,11 @@ import captum.attr as captum
 import pytest
 import torch
 
-from suffice.attribution import attribute
+from suffice.attribution import attribute, find_method
 from suffice.attribution.methods.kernel_shap import kernel_coalitions
 from suffice.attribution.segments import superpixels
 from suffice.errors import OptionError
+from suffice.perturb import Batch, Runner
 from suffice.perturb.masks import fill_cells
 from suffice.testing import CHECKS, AnyOf, AtLeast, ExactlyOdd, Unless, WeightedSum
 from tests.attribution.nets import pictures, small_cnn
@@ -165,6 +166,8 @@ def test_one_cell_has_it_all_and_too_few_samples_are_refused():
     alone = attribute(net, images, "kernel-shap", grid=1).maps
     parts = attribute(net, images, "kernel-shap", grid=2).maps
     torch.testing.assert_close(alone.sum(dim=(1, 2)), parts.sum(dim=(1, 2)), rtol=1e-4, atol=1e-6)
+    batch = Batch(net, images, torch.tensor([0, 1]), ["a", "b"], 0, Runner(net))
+    assert find_method("kernel-shap").function(batch, grid=2).dtype == torch.float32  # as all devices have it
     with pytest.raises(OptionError, match=r"samples=31 .* write samples=32"):
         attribute(net, images, "kernel-shap", grid=4, samples=31)
     with pytest.raises(OptionError, match="does not fit"):
