@@ -101,7 +101,7 @@ def tis(
 
 
 def _ratios(ratio: Ratio | Sequence[Ratio]) -> tuple[float, ...]:
-    return (ratio,) if isinstance(ratio, (int, float)) else tuple(ratio)
+    return tuple(ratio) if isinstance(ratio, Sequence) else (ratio,)
 
 
 def _channels(batch: Batch) -> tuple[Tensor, tuple[int, int]]:

@@ -1,5 +1,6 @@
 """TIS against a literal twin, one image and one mask at a time in float64."""
 
+import numpy as np
 import pytest
 import torch
 
@@ -151,7 +152,7 @@ def test_tokens_that_no_mask_keeps_get_zero():
     maps = attribute(plain(), IMAGES, "tis", masks=1, ratio=0.5).maps
     assert ((maps == 0).sum(dim=(1, 2)) == 8).all()
     assert (maps >= 0).all()
-    every = attribute(plain(), IMAGES, "tis", masks=3, ratio=1.0)
+    every = attribute(plain(), IMAGES, "tis", masks=3, ratio=np.float32(1))
     torch.testing.assert_close(every.maps, every.confidences[:, None, None].expand(-1, 4, 4), rtol=1e-4, atol=1e-6)
 
 
