@@ -142,6 +142,15 @@ def test_half_precision_is_near_and_leaves_the_model_alone(name, options):
     assert before == {key: (value.dtype, value.requires_grad) for key, value in net.module.named_parameters()}
 
 
+def test_sums_of_gradients_are_exact_where_the_module_is_in_half_precision():
+    nets = [small_cnn(), small_cnn(torch.float16)]
+    for net in nets:
+        net.module.head[2].weight.data *= 0.1  # gradients of such a size that fp16 does not hold their squares
+    options = {"samples": 3, "variant": "squared"}
+    full, half = (attribute(net, pictures(2), "smoothgrad", 1, **options).maps.flatten(1) for net in nets)
+    assert torch.nn.functional.cosine_similarity(half, full).min() > 0.99
+
+
 @pytest.mark.parametrize("name", ["cgw2", "tam", "bt-h", "bt-t", "attention-grad-cam"])
 def test_half_precision_of_transformers_is_near(name):
     net, images = trained("deit"), suffice.open_images("scenes:test[:2]")

@@ -13,6 +13,7 @@ from suffice.attribution.methods.gradient import Reduction, over_channels
 from suffice.options import Count
 from suffice.perturb.baselines import Baseline
 from suffice.perturb.batch import Batch, Output
+from suffice.perturb.half import at_least_float32
 
 
 @method(
@@ -51,7 +52,7 @@ def integrated_gradients(
     """
     points, weights = _rule(rule, steps, batch.inputs)
     starts = baseline.split("+") if isinstance(baseline, str) else [baseline]
-    total = torch.zeros_like(batch.inputs)
+    total = at_least_float32(torch.zeros_like(batch.inputs))
     for start in starts:
         hidden = batch.net.normalize(batch.baseline(start))
         way = batch.inputs - hidden
@@ -59,7 +60,7 @@ def integrated_gradients(
         def along(versions: range, hidden: Tensor = hidden, way: Tensor = way) -> Tensor:
             alpha, weight = (t[versions.start : versions.stop, None, None, None, None] for t in (points, weights))
             inputs = (hidden + alpha * way).flatten(0, 1)
-            found = batch.gradients(inputs, output).unflatten(0, (len(versions), len(batch)))
+            found = at_least_float32(batch.gradients(inputs, output)).unflatten(0, (len(versions), len(batch)))
             return (weight * found).flatten(0, 1)
 
         mean = batch.sum_over(steps, along)

@@ -11,6 +11,7 @@ from suffice.attribution.method import method
 from suffice.attribution.methods.gradient import Reduction, over_channels
 from suffice.options import Amount, Count
 from suffice.perturb.batch import Batch, Output
+from suffice.perturb.half import at_least_float32
 from suffice.vision.noise import normal_noise
 from suffice.vision.units import imagenet_normalized, imagenet_unit
 
@@ -56,7 +57,7 @@ def smoothgrad(
         draws = torch.tensor(list(versions), device=inputs.device).repeat_interleave(len(batch))
         chance = normal_noise(batch.seeds.repeat(len(versions)), draws, tuple(inputs.shape[1:]))
         around = inputs.repeat(len(versions), 1, 1, 1) + chance.to(inputs.dtype) * spread.repeat(len(versions), 1, 1, 1)
-        found = batch.gradients(around, output)
+        found = at_least_float32(batch.gradients(around, output))  # squares of small numbers are none in fp16
         # Both moments in one pass, as the gradients are not kept.
         return torch.stack([found, found.square()], dim=1)
 
