@@ -9,7 +9,7 @@ import socket
 import time
 import traceback
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ from suffice.study.store import Store
 from suffice.vision import Classifier, Images
 from suffice.vision.identity import weights_hash
 from suffice.vision.provenance import as_json
+from suffice.vision.stream import Skip
 
 if TYPE_CHECKING:
     import pyarrow
@@ -125,19 +126,39 @@ def read_maps(plan: Plan, store: Store, shard: Shard) -> Attribution:
 
 def _measured(plan: Plan, store: Store, shard: Shard, loaded: Loaded, images: Images | None) -> Found:
     measurement, rows = plan.measurements[shard.measurement], plan.rows(shard)
+    own = plan.images[rows.start : rows.stop] if images is None else images
+    without: dict[int, Skip] = {}  # images of which there are no maps
 
     def maps(name: str, model: str | None = None) -> Attribution:
-        return read_maps(plan, store, Shard(name, model or shard.model, shard.number))
+        found = of_these(read_maps(plan, store, Shard(name, model or shard.model, shard.number)), own)
+        without.update({skip.index: skip for skip in found.skipped})
+        return found
 
-    images = plan.images[rows.start : rows.stop] if images is None else images
-    work = Work(loaded.net, loaded.runner, images, plan.asked.run.seed, maps, plan.makers(shard))
+    work = Work(loaded.net, loaded.runner, own, plan.asked.run.seed, maps, plan.makers(shard))
     with stage(f"{shard.measurement} of {shard.model}", len(rows), measurement.questions(loaded.net)) as finished:
         try:
             found = measurement.measure(work)
-        except UnreadableImage:  # no image can be read
-            found = Found(_nothing(), {}, work.unreadable())
+        except UnreadableImage:
+            lost = without | {skip.index: skip for skip in work.unreadable()}
+            if len(lost) < len(rows):
+                raise
+            found = Found(_nothing(), {}, [lost[index] for index in sorted(lost)])
         finished(len(rows))
     return found
+
+
+def of_these(maps: Attribution, images: Images) -> Attribution:
+    """The maps of images that are what they were when the maps were made; the others are skipped."""
+    skipped = {skip.index: skip for skip in maps.skipped}
+    index = [i for i in range(len(images)) if i not in skipped]
+    for i, before in zip(index, maps.ids, strict=True):
+        try:
+            if images[i].id != before:
+                skipped[i] = Skip(i, images[i].name, f"{images[i].name} is another image than when its map was made.")
+        except ImageError as error:
+            skipped[i] = Skip(i, images[i].name, str(error))
+    kept = [place for place, i in enumerate(index) if i not in skipped]
+    return maps if len(kept) == len(maps) else replace(maps[kept], skipped=[skipped[i] for i in sorted(skipped)])
 
 
 def _complete(plan: Plan, shard: Shard, found: Found) -> pyarrow.Table:

@@ -171,6 +171,32 @@ def test_images_that_are_gone_are_rows_with_an_error(tmp_path, pictures):
     assert "no longer there" in rows(study, "evidence")[2]["error"]
 
 
+def test_images_that_are_gone_or_others_since_their_maps_were_made_are_rows_with_an_error(tmp_path, pictures):
+    made(pictures).run(tmp_path / "run", device="cpu", only="maps")
+    (pictures / "002.png").unlink()
+    (pictures / "003.png").write_bytes((pictures / "000.png").read_bytes())
+    for lost in (8, 9):  # all of a block
+        (pictures / f"{lost:03d}.png").unlink()
+    study = Study.open(tmp_path / "run").run(device="cpu")
+    found = rows(study, "scores")
+    assert [row["index"] for row in found] == [*range(10)] * 2
+    said = {row["image"]: row["error"] for row in found if row["error"]}
+    assert list(said) == ["002.png", "003.png", "008.png", "009.png"]
+    assert "002.png is no longer there" in said["002.png"]
+    assert "another image than when its map was made" in said["003.png"]
+    assert not study.status().failed
+
+
+def test_the_label_of_an_image_that_is_gone_is_not_missed(tmp_path):
+    write_pictures(tmp_path / "pictures/1", 2)
+    measure = {"maps": {**MEASURE["maps"], "target_class": "label"}, "said": MEASURE["said"]}
+    study = made(tmp_path / "pictures", models=MODELS[:1], measure=measure)
+    study.run(tmp_path / "run", device="cpu", only="said")
+    (tmp_path / "pictures/1/001.png").unlink()
+    found = rows(Study.open(tmp_path / "run").run(device="cpu"), "maps")
+    assert [(row["target"], row["error"]) for row in found] == [(1, None), (None, "1/001.png is no longer there.")]
+
+
 def test_what_fails_is_rows_that_say_so_and_can_be_done_again(tmp_path, pictures, monkeypatch):
     from suffice.study.kinds.attribution import Maps
 

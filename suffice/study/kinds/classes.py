@@ -18,7 +18,7 @@ def targets_of_images(work: Work, which: Classes, target: Target = None) -> Targ
 
     Args:
         work: The model and the images.
-        which: Those that the model predicts, or those of the images' labels.
+        which: Those that the model predicts, or those of the images' labels; 0 where there is no image to be read.
         target: Instead, an index or label for all images; or ``"@2"``, ``"@3"`` …: the second or third likeliest.
     """
     if target is not None:
@@ -27,9 +27,11 @@ def targets_of_images(work: Work, which: Classes, target: Target = None) -> Targ
         return None
     labels = work.images.labels
     if None in labels:
-        nameless = work.images.names[labels.index(None)]
-        raise StudyError(f'target_class = "label", but {nameless} has no label.')
-    return [work.net.class_index(label) for label in labels if label is not None]
+        unreadable = {skip.index for skip in work.unreadable()}  # perhaps gone, and its label with it
+        nameless = [p.name for i, p in enumerate(work.images) if labels[i] is None and i not in unreadable]
+        if nameless:
+            raise StudyError(f'target_class = "label", but {nameless[0]} has no label.')
+    return [0 if label is None else work.net.class_index(label) for label in labels]
 
 
 def no_such_class(net: Classifier, target: Target) -> str | None:
