@@ -282,7 +282,7 @@ class Study:
     def _planned(self, store: Store, device: str | None, *, write: bool = True) -> Plan:
         """The plan of the folder: the one that is there if it is of the same study, else a new one."""
         if self.store is not None:
-            if store.place != self.store.place:
+            if (store.fs, store.root) != (self.store.fs, self.store.root):
                 raise StudyError(f"{self.store} is the folder of a study already. For another one, open its file.")
             return _continued(store, replace(Plan.load(store), asked=self.asked))
         if not _is_new(store, f"study{self._suffix}", self._text) and not store.exists(PLAN):

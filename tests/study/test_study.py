@@ -96,6 +96,7 @@ def test_maps_that_a_measurement_reads_are_made_with_it(tmp_path, pictures):
 
 def test_a_folder_goes_on_in_another_batch_and_in_no_other_precision(tmp_path, pictures):
     study = made(pictures).run(tmp_path / "run", device="cpu", only="said")
+    assert study.run(f"{tmp_path}/run/", device="cpu", only="said").table("said").num_rows == 20
     assert study.changed(batch=3).run(device="cpu", only="maps").table("maps").num_rows == 20
     with pytest.raises(StudyError, match=r"run\.precision is bf16, was fp32"):
         study.changed(precision="bf16").run(device="cpu")
