@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,14 @@ from suffice.vision.images.listing import with_boxes
 
 def chosen_images(asked: Asked) -> Images:
     """The images that a study asks for; the names of files below its folder are relative to that."""
+    images = images_of_choice(asked)[:: asked.images.every][: asked.images.take]
+    if not len(images):
+        raise StudyError("images: none is left by 'classes', 'every' and 'take'.")
+    return images
+
+
+def images_of_choice(asked: Asked) -> Images:
+    """The same, and those that ``every`` and ``take`` leave out."""
     choice, base = asked.images, asked.base.resolve()  # so names are the same wherever the study goes on
     given = [choice.source] if isinstance(choice.source, str) else list(choice.source)
     sources = [_source(source, base) for source in given]
@@ -30,16 +39,22 @@ def chosen_images(asked: Asked) -> Images:
     if choice.classes is not None:
         wanted = set(choice.classes)
         images = images[[label in wanted for label in images.labels]]
-    images = images[:: choice.every][: choice.take]
-    if not len(images):
-        raise StudyError("images: none is left by 'classes', 'every' and 'take'.")
     return images
 
 
-def images_of_names(found: Images, names: Iterable[str]) -> Images:
+def images_of_names(found: Images, names: Sequence[str]) -> Images:
     """The images of these names among those found; one that is no longer there is an image that cannot be read."""
-    by_name = {picture.name: picture for picture in found}
-    return Images(by_name.get(name) or Picture(name, _Gone(name)) for name in names)
+    by_name: dict[str, list[Picture]] = {}
+    for picture in found:
+        by_name.setdefault(picture.name, []).append(picture)
+    for name, count in Counter(names).items():
+        if (there := len(by_name.get(name, []))) not in (0, count):
+            raise StudyError(
+                f"The study began with {count} images called {name}, and now there are {there}, so nobody knows which "
+                "they were. Begin another one, in another folder."
+            )
+    in_turn = {name: iter(some) for name, some in by_name.items()}
+    return Images(next(in_turn[name]) if name in in_turn else Picture(name, _Gone(name)) for name in names)
 
 
 def _source(source: str, base: Path) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import io
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -17,7 +18,7 @@ from suffice import __version__
 from suffice.errors import StudyError, SufficeError
 from suffice.plugins import did_you_mean
 from suffice.study.asked import Asked, read_dict
-from suffice.study.choosing import chosen_images, images_of_names
+from suffice.study.choosing import chosen_images, images_of_choice, images_of_names
 from suffice.study.measurement import Measurement
 from suffice.study.models import PlannedModel, chosen_models
 from suffice.study.store import Store
@@ -126,11 +127,13 @@ class Plan:
         found = chosen_images(self.asked)
         if tuple(found.names) == self.names:
             return found
-        if new := [name for name in found.names if name not in set(self.names)]:
-            raise StudyError(
-                f"There are {len(new)} images that the study did not begin with, such as {new[0]}. "
-                "Begin another one, in another folder, or take them away."
-            )
+        if new := [*(Counter(found.names) - Counter(self.names)).elements()]:
+            if self.asked.images.take is None and self.asked.images.every == 1:
+                raise StudyError(
+                    f"There are {len(new)} images that the study did not begin with, such as {new[0]}. "
+                    "Begin another one, in another folder, or take them away."
+                )
+            found = images_of_choice(self.asked)  # where one is gone, others have taken its place
         return images_of_names(found, self.names)
 
     @cached_property

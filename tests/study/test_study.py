@@ -172,6 +172,31 @@ def test_images_that_are_gone_are_rows_with_an_error(tmp_path, pictures):
     assert "no longer there" in rows(study, "evidence")[2]["error"]
 
 
+def test_others_do_not_take_the_place_of_images_that_are_gone(tmp_path, pictures):
+    chosen = {"source": str(pictures), "every": 2, "take": 4}
+    made(pictures, images=chosen).run(tmp_path / "run", device="cpu", only="said")
+    (pictures / "002.png").unlink()
+    maps = rows(Study.open(tmp_path / "run").run(device="cpu", only="maps"), "maps")[:4]
+    assert [(row["image"], row["error"] is None) for row in maps] == [
+        ("000.png", True), ("002.png", False), ("004.png", True), ("006.png", True),
+    ]  # fmt: skip
+
+
+def test_of_images_of_one_name_it_has_to_be_known_which_is_which(tmp_path, pictures):
+    other = write_pictures(tmp_path / "others", 3)
+    study = made(pictures, images=[str(pictures), str(other)], models=MODELS[:1])
+    study.run(tmp_path / "run", device="cpu", only="said")
+    (pictures / "009.png").unlink()
+    before = rows(Study.open(tmp_path / "run"), "said")
+    maps = rows(Study.open(tmp_path / "run").run(device="cpu", only="maps"), "maps")
+    assert [row["image_id"] for row in maps if not row["error"]] == [
+        row["image_id"] for row in before if row["image"] != "009.png"
+    ]
+    (other / "001.png").unlink()
+    with pytest.raises(StudyError, match=r"began with 2 images called 001\.png, and now there are 1"):
+        Study.open(tmp_path / "run").run(device="cpu")
+
+
 def test_images_that_are_gone_or_others_since_their_maps_were_made_are_rows_with_an_error(tmp_path, pictures):
     made(pictures).run(tmp_path / "run", device="cpu", only="maps")
     (pictures / "002.png").unlink()
