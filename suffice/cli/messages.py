@@ -23,7 +23,11 @@ PHRASES = {
 }
 NAMES = {"batch_size": "batch", "targets": "target", "methods": "method"}  # other names of options
 _LISTED = re.compile(r"suffice\.list_models\('([^']*)'\) lists them all")
-_ARGUMENT = re.compile(r"""\b(?P<name>[a-z]\w*)=(?P<value>'[^']*'|"[^"]*"|\[[^\]]*\]|-?\w+(?:\.\d+)?|…|)""", re.VERBOSE)
+# Not a part of a path, such as runs/seed=3/photo.png.
+_ARGUMENT = re.compile(
+    r"""(?<![^\s(`])(?P<name>[a-z]\w*)=(?P<value>'[^']*'|"[^"]*"|\[[^\]]*\]|-?\w+(?:\.\d+)?|…|)(?![/\\\w]|\.\w|,\w)""",
+    re.VERBOSE,
+)
 
 
 def for_command(text: str, options: Collection[str]) -> str:
@@ -40,6 +44,8 @@ def for_command(text: str, options: Collection[str]) -> str:
         'Write --size, --mean and --std.'
         >>> for_command("rise: masks=-1", ["--size"])
         'rise: masks=-1'
+    >>> for_command("There is no file or folder 'seed=3/size=7.png'.", ["--seed", "--size"])
+    "There is no file or folder 'seed=3/size=7.png'."
     """
     for phrase, instead in PHRASES.items():
         named = re.findall(r"--[\w-]+", instead)

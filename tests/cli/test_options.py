@@ -255,6 +255,8 @@ def test_arguments_become_options():
         "remove it: overwrite=True.": "remove it: --overwrite.",
         "method=['rise', 'rise']; expected": "--method rise,rise; expected",
         "masks=-1; it can be": "masks=-1; it can be",
+        "Cannot read runs/score=3,method=a/method=b.png: it": "Cannot read runs/score=3,method=a/method=b.png: it",
+        "Skipped score=3.png": "Skipped score=3.png",
     }.items():
         assert for_command(python, options) == typed
 
