@@ -239,7 +239,7 @@ def _names(text: str | None) -> list[str] | None:
     """The names of classes that ``--labels`` gives: separated by commas, or in a file with one a line."""
     if text is None:
         return None
-    if Path(text).is_file():
+    if os.path.isfile(text):
         names = Path(text).read_text("utf-8").splitlines()
     elif "," in text:
         names = text.split(",")

@@ -142,6 +142,8 @@ def test_models_of_ones_own(folder, photos):
     assert {row["label"] for row in told["images"][0]["top"]} == {"x", "y", "z"}
     told = json.loads(run(*given, "own_models:make_model", *HALF, "--num-classes", "7", cwd=folder).stdout)
     assert max(row["class"] for row in told["images"][0]["top"]) > 2
+    many = ",".join(f"class {number}" for number in range(100))  # longer than the name of a file can be
+    run(*given, "own_models:make_model", *HALF, "--num-classes", "100", "--labels", many, cwd=folder)
     run(*given, "own_models:make_gray", "--size", "16", "--mean", "0.5", "--std", "0.5", cwd=folder)
     told = json.loads(run(*given, "own_models:make_classifier", cwd=folder).stdout)
     assert {row["label"] for row in told["images"][0]["top"]} == {"a", "b", "c"}
