@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from suffice.cli import options as opt
 from suffice.cli import output
 from suffice.cli.groups import ModelOptions
+
+if TYPE_CHECKING:
+    from suffice.vision.models import ModelEntry
 
 MODELS_EXAMPLES = output.examples(
     "suffice models[/green]  (the sources)[green]",
@@ -35,7 +38,14 @@ def models(
         output.print_json(
             [{"name": m.name, "family": m.family, "pretrained": m.pretrained, **dict(m.facts)} for m in found]
         )
-        return
+    else:
+        _print_models(found)
+    if not found and pattern:
+        output.note(f"No model matches {pattern!r}. Patterns match the whole name; try '*{pattern.strip('*')}*'.")
+        raise typer.Exit(1)
+
+
+def _print_models(found: list[ModelEntry]) -> None:
     facts = list(dict.fromkeys(key for m in found for key, _ in m.facts))
     rows = [
         (m.name, m.family or "–", "yes" if m.pretrained else "no", *(dict(m.facts).get(key, "") for key in facts))
@@ -43,9 +53,6 @@ def models(
     ]
     right = range(3, 3 + len(facts))
     output.print_table(f"{len(found)} models", ("name", "family", "weights", *facts), rows, right=right)
-    if not found:
-        output.note(f"No model matches {pattern!r}. Patterns match the whole name; try '*{pattern}*'.")
-        raise typer.Exit(1)
 
 
 def methods(

@@ -11,7 +11,8 @@ def test_plain_and_json():
     assert "timm/vit_tiny_patch16_224\ttransformer\tyes" in lines
     listed = json.loads(run("models", "torchvision/vgg11", "--json").stdout)
     assert listed == [{"name": "torchvision/vgg11", "family": "older-cnn", "pretrained": True}]
-    assert "No model matches" in run("models", "nothing", code=1).stderr
+    assert "try '*nothing*'" in run("models", "nothing*", code=1).stderr
+    assert json.loads(run("models", "nothing", "--json", code=1).stdout) == []
 
 
 def test_sources():
