@@ -270,8 +270,10 @@ def _display(console: Console | None) -> Iterator[Callable[[Meter, bool], None]]
         yield _log()
         return
     bar_width = 24 if where.width >= 100 else 10
-    columns = (TextColumn("{task.description}"), BarColumn(bar_width), TextColumn("{task.fields[text]}", markup=False))
-    with Progress(*columns, console=where, transient=console is not None, refresh_per_second=5) as bar:
+    what, how_far = (TextColumn(text, markup=False) for text in ("{task.description}", "{task.fields[text]}"))
+    with Progress(
+        what, BarColumn(bar_width), how_far, console=where, transient=console is not None, refresh_per_second=5
+    ) as bar:
         task = bar.add_task("", total=None, text="")
         yield lambda meter, last: bar.update(
             task, description=meter.what, completed=meter.asked, total=meter.whole, text=meter.text

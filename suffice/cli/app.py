@@ -78,8 +78,7 @@ def main() -> None:
     try:
         app()
     except SufficeError as error:
-        stderr.print("[bold red]Error:[/bold red]", end=" ")
-        stderr.print(of_this_command(str(error)), markup=False, soft_wrap=True)
+        _print_error(of_this_command(str(error)))
         sys.exit(2)
     except KeyboardInterrupt:
         stderr.print("Stopped.")
@@ -88,6 +87,10 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except OSError as error:  # such as a disk that is full
-        stderr.print("[bold red]Error:[/bold red]", end=" ")
-        stderr.print(str(error), markup=False, soft_wrap=True)
+        _print_error(str(error))
         sys.exit(1)
+
+
+def _print_error(said: str) -> None:
+    stderr.print("Error:", style="bold red", end=" ")
+    stderr.print(said, soft_wrap=True)

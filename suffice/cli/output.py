@@ -19,8 +19,9 @@ from suffice.progress import reporting
 if TYPE_CHECKING:
     from suffice.vision.stream import Skip
 
-stdout = Console(highlight=False)
-stderr = Console(stderr=True, highlight=False)
+# Names of files and studies are printed as they are, also where they have brackets.
+stdout = Console(highlight=False, markup=False, emoji=False)
+stderr = Console(stderr=True, highlight=False, markup=False, emoji=False)
 
 
 def examples(*commands: str) -> str:
@@ -78,7 +79,7 @@ def _finite(value: Any) -> Any:
 def note(*lines: str) -> None:
     """Say something beside the result, on standard error."""
     for line in lines:
-        stderr.print(line, markup=False, soft_wrap=True)
+        stderr.print(line, soft_wrap=True)
 
 
 def finish(skipped: Sequence[Skip], stopped: bool = False) -> None:
@@ -96,7 +97,8 @@ def asking(what: str) -> contextlib.AbstractContextManager[None]:
 @contextlib.contextmanager
 def progress(what: str) -> Iterator[Callable[[int, int], None]]:
     """Show how many of some things are done, and the time left, unless piped; yields its (done, total)."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    text = TextColumn("{task.description}", markup=False)
+    columns = (text, BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=stderr, transient=True, disable=not stderr.is_terminal) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -7,11 +7,13 @@ import sys
 import pytest
 
 import suffice
+from suffice.cli import output
 from tests.cli.command import run
 
 COMMANDS = (
     (), ("models",), ("predict",), ("methods",), ("explain",), ("score",), ("sanity",), ("evidence",), ("train",),
     ("demo",), ("study",), ("study", "run"), ("study", "status"), ("study", "export"),
+    ("compare",), ("shortcuts",), ("figure",), ("report",), ("serve",), ("train", "explainer"), ("train", "shapley"),
     ("bench",), ("bench", "probe"), ("bench", "methods"), ("bench", "metrics"), ("bench", "evidence"),
 )  # fmt: skip
 
@@ -24,6 +26,14 @@ def test_in_a_process_of_its_own():
         )
         assert done.returncode == code
         assert "Traceback" not in done.stderr
+
+
+def test_names_are_printed_as_they_are(monkeypatch, capsys):
+    monkeypatch.setattr(output.stdout, "_force_terminal", True)
+    names = ["IMG [final].jpg", "a[/b].jpg", "x:cat:y.png"]
+    output.print_table("a [/study]", ("image", "class"), [(name, 1) for name in names])
+    told = capsys.readouterr().out
+    assert all(name in told for name in (*names, "a [/study]"))
 
 
 def test_version():
