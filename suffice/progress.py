@@ -173,7 +173,7 @@ def stage(name: str, units: int, each: float | None = None, *, steady: bool = Tr
     """A stage, from now on; yields what to call with the number of units finished so far.
 
     One inside another is a part of it: its units are some of the other's. One that was planned, or left before, goes
-    on with so many units more.
+    on with so many units more, and with what is known of them by now.
     """
     meter = _active.get()
     if meter is None:
@@ -183,6 +183,8 @@ def stage(name: str, units: int, each: float | None = None, *, steady: bool = Tr
     own = meter.current = outer or meter.stages.setdefault(name, Stage(units, each, steady))
     before = own.finished
     own.units = max(own.units, before + units)
+    own.each = each if own.each is None and outer is None else own.each
+    own.steady = own.steady and steady
     try:
         yield lambda done: meter.finish(before + done)
         meter.finish(before + units)  # the last ones may have been skipped

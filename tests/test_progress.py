@@ -128,6 +128,24 @@ def test_stages_that_were_planned_go_on_and_those_inside_are_parts(seen):
     assert seen.texts[-1] == "closed"
 
 
+def test_what_is_planned_is_known_when_its_stage_begins(seen):
+    with reporting(True, "Running"):
+        plan("maps", 4)
+        plan("evidence", 3)
+        meter = module._active.get()
+        with stage("maps", 2, each=10):
+            assert meter.stages["maps"].whole == 40
+        with stage("evidence", 3), stage("some images", 3, steady=False):
+            assert not meter.stages["evidence"].steady
+
+
+def test_names_with_brackets_are_shown_as_they_are():
+    console = Console(force_terminal=True, file=io.StringIO(), width=100)
+    with reporting(True, "my [/study]", console), stage("rise", 1):
+        asked(3)
+    assert "my [/study]" in console.file.getvalue()
+
+
 def test_without_a_report_nothing_is_counted():
     with stage("rise", 3) as finished:
         asked(5)
