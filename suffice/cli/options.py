@@ -55,17 +55,12 @@ def writable(folder: Path | None) -> Path | None:
     """See to it, before any work, that a folder can be written to; nothing is left behind."""
     if folder is None:
         return None
-    missing = [part for part in (folder, *folder.parents) if not part.exists()]
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
+        # No folder is made and removed again: another process may be about to use it.
+        with tempfile.TemporaryFile(dir=next(part for part in (folder, *folder.absolute().parents) if part.exists())):
             pass
     except OSError as error:
         raise OptionError(f"--out {folder} cannot be written to: {error.strerror or error}.") from error
-    finally:
-        for part in missing:
-            with contextlib.suppress(OSError):
-                part.rmdir()
     return folder
 
 

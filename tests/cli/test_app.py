@@ -8,6 +8,7 @@ import pytest
 
 import suffice
 from suffice.cli import output
+from suffice.cli.options import writable
 from tests.cli.command import run
 
 COMMANDS = (
@@ -88,6 +89,12 @@ def test_folders_that_cannot_be_written_to_are_said_before_any_work(command, tmp
         assert f"--out {out} cannot be written to" in " ".join(said.split())
     run(name, "missing.png", *options, "--out", tmp_path / "a" / "b", code=2)
     assert not (tmp_path / "a").exists()  # nothing is left behind by a mistake
+
+
+def test_whether_a_folder_can_be_written_to_is_found_out_without_making_it(tmp_path, monkeypatch):
+    """Others may be about to use it: several processes can begin a study in one folder at the same time."""
+    monkeypatch.setattr(os, "mkdir", None)
+    assert writable(tmp_path / "a" / "b") == tmp_path / "a" / "b"
 
 
 def test_whoever_reads_the_output_may_have_seen_enough():
