@@ -6,12 +6,12 @@ so are for folders that processes of one machine share; elsewhere one engine has
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -77,7 +77,7 @@ class Store:
 
     def remove(self, name: str) -> None:
         """Remove a file, if it is there."""
-        if self.exists(name):
+        with contextlib.suppress(FileNotFoundError):  # perhaps since a moment ago: several processes may see to it
             self.fs.rm_file(self.path(name))
 
     def files(self, folder: str = "") -> list[str]:
@@ -108,13 +108,13 @@ class Store:
         """The lines of the log; half a line, of a process that was killed, is left out."""
         for name in self.files():
             if name == LOG or (name.startswith("log-") and "/" not in name):
-                for line in self.read(name).decode(errors="replace").splitlines():
+                for line in self.read(name).decode(errors="replace").split("\n"):
                     try:
                         yield json.loads(line)
                     except ValueError:
                         continue
 
-    @contextmanager
+    @contextlib.contextmanager
     def lock(self, name: str, *, wait: bool = False) -> Iterator[bool]:
         """Hold a lock while inside; yields whether one has it. The operating system frees those of dead processes."""
         if self.local is None:
@@ -124,7 +124,7 @@ class Store:
         held = FileLock(file, timeout=-1 if wait else 0)
         try:
             with self._saying_what_cannot_be_written(f"locks/{name}.lock"):
-                file.parent.mkdir(parents=True, exist_ok=True)
+                _make_folder(file.parent)
                 held.acquire()
         except Timeout:
             yield False
@@ -151,7 +151,7 @@ class Store:
             for left in file.parent.glob(f"{file.name}.*{_UNFINISHED}"):
                 left.unlink(missing_ok=True)
 
-    @contextmanager
+    @contextlib.contextmanager
     def _saying_what_cannot_be_written(self, name: str) -> Iterator[None]:
         try:
             yield
@@ -162,7 +162,7 @@ class Store:
 
 
 def _write_whole(file: Path, content: bytes) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
+    _make_folder(file.parent)
     unfinished = file.with_name(f"{file.name}.{uuid4().hex}{_UNFINISHED}")
     try:
         with open(unfinished, "wb") as opened:
@@ -185,6 +185,14 @@ def _append(file: Path, line: bytes) -> None:
 
 def _protocols(fs: Any) -> tuple[str, ...]:
     return (fs.protocol,) if isinstance(fs.protocol, str) else tuple(fs.protocol)
+
+
+def _make_folder(folder: Path) -> None:
+    """Make a folder and those above it that are not there, such that they are on the disk, too."""
+    new = [part for part in (folder, *folder.parents) if not part.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for part in new:
+        _sync_folder(part.parent)
 
 
 def _sync_folder(folder: Path) -> None:

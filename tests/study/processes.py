@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import stat
 import sys
 import time
 from collections.abc import Callable
@@ -50,13 +51,13 @@ def wait_for(fact: Callable[[], object], process: BaseProcess | None = None, sec
 
 
 def die_at(step: int) -> None:
-    """Let the process be killed at a step of its writing: when data or a folder is to be synced, or a file renamed."""
+    """Let the process be killed at a step of its writing: when a file is to be synced, or renamed."""
     steps = 0
 
     def deadly(function: Callable[..., object]) -> Callable[..., object]:
         def called(*args: object, **kwargs: object) -> object:
             nonlocal steps
-            steps += 1
+            steps += not (isinstance(args[0], int) and stat.S_ISDIR(os.fstat(args[0]).st_mode))
             if steps == step:
                 os.kill(os.getpid(), signal.SIGKILL)
             return function(*args, **kwargs)

@@ -8,7 +8,7 @@ import signal
 import pytest
 
 from suffice.errors import StoreError, StudyError, SufficeWarning
-from suffice.study import Study
+from suffice.study import Store, Study
 from tests.study.processes import contents, die_after, die_at, done, ended, finished, start, unfinished, wait_for
 from tests.study.small import ANY, MEASURE, write_study
 
@@ -42,7 +42,19 @@ def test_killed_at_every_step_of_writing(tmp_path):
         Study.open(file).run(out, device="cpu")
         assert contents(out) == expected, f"killed at step {step}"
         assert not unfinished(out), f"killed at step {step}"
-    assert step == 1 + 3 * (3 + 3)  # three steps a file: those that say what is to be done, two tables, and maps
+    assert step == 1 + 2 * (3 + 3)  # two steps a file: those that say what is to be done, two tables, and maps
+
+
+def test_new_folders_are_on_the_disk_before_what_is_in_them_counts(tmp_path, monkeypatch):
+    synced, fsync = [], os.fsync
+
+    def noted(opened):
+        synced.append(os.fstat(opened).st_ino)
+        fsync(opened)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    Store(tmp_path / "run").write("tables/of/one.parquet", b"rows")
+    assert {(tmp_path / part).stat().st_ino for part in ("", "run", "run/tables", "run/tables/of")} <= {*synced}
 
 
 def test_two_processes_share_the_work_and_one_is_killed(tmp_path, whole):
@@ -133,14 +145,13 @@ def test_a_folder_that_may_only_be_read(tmp_path):
 
 
 def test_a_log_that_was_cut_off_goes_on_with_a_new_line(tmp_path):
-    from suffice.study import Store
-
     store = Store(tmp_path)
     store.log({"event": "began", "shard": "a"})
     with open(tmp_path / "log.jsonl", "ab") as log:
         log.write(b'{"event": "finis')
     store.log({"event": "began", "shard": "b"})
-    assert [event["shard"] for event in store.events()] == ["a", "b"]
+    store.log({"event": "failed", "shard": "c", "error": "some\u2028text"})
+    assert [event["shard"] for event in store.events()] == ["a", "b", "c"]
 
 
 def test_what_another_study_began_to_write_is_not_taken_for_ones_own(tmp_path):
