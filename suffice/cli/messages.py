@@ -25,7 +25,7 @@ NAMES = {"batch_size": "batch", "targets": "target", "methods": "method"}  # oth
 _LISTED = re.compile(r"suffice\.list_models\('([^']*)'\) lists them all")
 # Not a part of a path, such as runs/seed=3/photo.png.
 _ARGUMENT = re.compile(
-    r"""(?<![^\s(`])(?P<name>[a-z]\w*)=(?P<value>'[^']*'|"[^"]*"|\[[^\]]*\]|-?\w+(?:\.\d+)?|…|)(?![/\\\w]|\.\w|,\w)""",
+    r"""(?<![^\s(`])(?P<name>[a-z]\w*)=(?P<value>'[^']*'|"[^"]*"|\[[^\]]*\]|\([^)]*\)|-?\w+(?:\.\d+)?|…|)(?![/\\\w]|\.\w|,\w)""",
     re.VERBOSE,
 )
 
@@ -68,8 +68,8 @@ def _option(found: re.Match[str], options: Collection[str]) -> str:
     value = found["value"]
     if value in ("", "True"):
         return option
-    if value.startswith("["):
-        value = ",".join(part.strip().strip("'\"") for part in value[1:-1].split(","))
+    if value.startswith(("[", "(")):
+        value = ",".join(part.strip().strip("'\"") for part in value[1:-1].split(",") if part.strip())
     bare = value.strip("'\"")
     return f"{option} {value if ' ' in bare else bare}"
 

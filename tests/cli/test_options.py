@@ -256,6 +256,7 @@ def test_arguments_become_options():
         "write score='sigmoid'.": "write --score sigmoid.",
         "remove it: overwrite=True.": "remove it: --overwrite.",
         "method=['rise', 'rise']; expected": "--method rise,rise; expected",
+        "prompt=(15,): 15 is": "--prompt 15: 15 is",
         "masks=-1; it can be": "masks=-1; it can be",
         "Cannot read runs/score=3,method=a/method=b.png: it": "Cannot read runs/score=3,method=a/method=b.png: it",
         "Skipped score=3.png": "Skipped score=3.png",
