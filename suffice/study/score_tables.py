@@ -40,6 +40,9 @@ def score_tables(plan: Plan, store: Store, order: str | None = None) -> dict[str
     tables = {name: found for name in wanted if (found := _table(plan, store, name)) is not None}
     if not tables:
         raise StudyError(f"No method has all its scores yet, in {', '.join(wanted)}.")
+    known = dict.fromkeys(metric for one in tables.values() for metric in one.metrics)
+    if order is not None and order not in known:
+        raise StudyError(f"order={order!r}; it can be {', '.join(known)}.")
     return {name: one.ordered(order) if order in one.metrics else one for name, one in tables.items()}
 
 
@@ -102,7 +105,7 @@ def _row(
             targets[there] = torch.tensor([-1 if t is None else t for t in good["target"].to_pylist()])
             for metric, column in values.items():
                 column[there] = _values(good, metric)
-        if FAILED not in found.schema.metadata:
+        if good.num_rows:  # or nothing was measured
             about.setdefault(shard.model, json.loads(found.schema.metadata[b"suffice"]))
     seconds, forwards = spent(store, [read for shard in shards for read in plan.inputs(shard)])
     floats = {metric: column.float() for metric, column in values.items()}
@@ -136,5 +139,5 @@ def spent(store: Store, shards: Sequence[Shard]) -> tuple[float, float | None]:
 
 def _made(plan: Plan, name: str, table: ScoreTable) -> str:
     """How a table was made, in a line."""
-    devices = dict.fromkeys(str(one["device"]) for one in table.about.values())
-    return f"Study `{plan.asked.name}`, table `{name}`: {plan.asked.run.precision}, {', '.join(devices)}."
+    how = dict.fromkeys([plan.asked.run.precision, *(str(one["device"]) for one in table.about.values())])
+    return f"Study `{plan.asked.name}`, table `{name}`: {', '.join(how)}."

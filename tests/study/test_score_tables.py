@@ -9,7 +9,7 @@ from suffice.errors import StudyError
 from suffice.metrics import Entry, score_table
 from suffice.study import Study
 from suffice.vision import load, open_images
-from tests.study.small import MEASURE, small_study, write_pictures
+from tests.study.small import MEASURE, SUM, small_study, write_pictures
 from tests.study.test_several import MEASURED
 
 METRICS = ("insertion", "deletion")
@@ -57,6 +57,17 @@ def test_rows_say_what_an_image_took(study):
     assert all(row.seconds > 0 for row in rows.values())
 
 
+@pytest.mark.parametrize("broken", [4, 6])
+def test_blocks_without_an_image_that_can_be_read_say_nothing_of_how_they_were_made(tmp_path, broken):
+    folder = write_pictures(tmp_path / "pictures", 6)
+    for number in range(broken):
+        (folder / f"{number:03d}.png").write_bytes(b"")
+    measure = {name: MEASURE[name] for name in ("maps", "scores")}
+    study = small_study(folder, models=SUM, measure=measure, run=RUN)
+    written = study.run(tmp_path / "run", device="cpu").write_score_tables(tmp_path / "tables")
+    assert written[0].read_text(encoding="utf-8").endswith(f"`scores`: fp32{', cpu' if broken < 6 else ''}.\n")
+
+
 def test_files_and_order(study, tmp_path):
     files = study.write_score_tables(tmp_path / "out", order="insertion")
     assert {file.relative_to(tmp_path / "out").as_posix() for file in files} == {
@@ -70,6 +81,8 @@ def test_files_and_order(study, tmp_path):
     assert of_sum == sorted(of_sum, reverse=True)
     about = json.loads((tmp_path / "out/small-scores/scores.json").read_text(encoding="utf-8"))
     assert set(about["models"]) == {"sum", "tests.study.small:any_of"}
+    with pytest.raises(StudyError, match="order='insertoin'; it can be insertion, deletion"):
+        study.score_tables("insertoin")
 
 
 def test_images_with_an_error_have_no_value(tmp_path):
