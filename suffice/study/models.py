@@ -13,7 +13,7 @@ import torch
 from suffice.errors import StudyError
 from suffice.study.asked import Asked
 from suffice.study.choices import ModelChoice
-from suffice.study.paths import placed
+from suffice.study.paths import expanded, placed
 from suffice.vision import Classifier, load
 from suffice.vision.models import list_models
 
@@ -84,10 +84,10 @@ def _resolved(choice: ModelChoice, base: Path) -> Iterator[PlannedModel]:
         if choice.seeds is None:
             yield PlannedModel(group, checkpoint=choice.checkpoint, **same)
             continue
-        pattern = placed(choice.seeds, base)
-        files = [Path(found) for found in sorted(glob.glob(str(pattern)))]
+        pattern = expanded(choice.seeds)  # the folder is no part of it: its own name may have brackets
+        files = [base / found for found in sorted(glob.glob(pattern, root_dir=base))]
         if not files:
-            raise StudyError(f"models: there is no file {pattern}.")
+            raise StudyError(f"models: there is no file {base / pattern}.")
         for one in files:
             seed, near = one.stem, one.relative_to(base) if one.is_relative_to(base) else one
             yield PlannedModel(f"{group}#{seed}", seed=seed, checkpoint=str(near), **same)

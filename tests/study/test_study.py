@@ -275,7 +275,8 @@ def test_measurements_can_be_for_some_models(tmp_path, pictures):
 def test_models_by_pattern_and_seed(tmp_path):
     from safetensors.torch import save_file
 
-    net = load("zoo/resnet", device="cpu")
+    net, tmp_path = load("zoo/resnet", device="cpu"), tmp_path / "weights [1]"
+    tmp_path.mkdir()
     for seed in (3, 1):
         state = {k: v.contiguous() + (seed if k.endswith("fc.bias") else 0) for k, v in net.module.state_dict().items()}
         save_file(state, tmp_path / f"resnet-{seed}.safetensors")
