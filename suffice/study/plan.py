@@ -202,8 +202,7 @@ def make_plan(asked: Asked, device: str | None = None) -> Plan:
         planned.append(_checked(model, asked, loaded[model.label, device]))
     kind = "cuda" if torch.cuda.is_available() and device != "cpu" else "cpu"
     block = BLOCKS[kind] if asked.run.block == "auto" else asked.run.block
-    versions = {"suffice": __version__, "torch": torch.__version__}
-    plan = Plan(asked, tuple(planned), tuple(images.names), block, versions)
+    plan = Plan(asked, tuple(planned), tuple(images.names), block, versions_here())
     plan.with_open({"images": images, "loaded": loaded})
     for name in asked.tables:
         if not any(plan.measured(one, model) for one in asked.named(name) for model in planned):
@@ -218,6 +217,11 @@ def make_plan(asked: Asked, device: str | None = None) -> Plan:
         if name not in known:
             raise StudyError(f"contrasts: there is no model {name!r}.{did_you_mean(name, known)}")
     return plan
+
+
+def versions_here() -> dict[str, str]:
+    """Versions of what computes in this process."""
+    return {"suffice": __version__, "torch": torch.__version__}
 
 
 def _load(model: PlannedModel, asked: Asked, device: str | None) -> Classifier:

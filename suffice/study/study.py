@@ -19,7 +19,7 @@ from suffice.study.asked import Asked, read_dict, read_file
 from suffice.study.choices import HowToRun
 from suffice.study.local import forget_failed, forget_outgrown, run_here
 from suffice.study.models import without_weights
-from suffice.study.plan import IMAGES, PLAN, Plan, changes, make_plan
+from suffice.study.plan import IMAGES, PLAN, Plan, changes, make_plan, versions_here
 from suffice.study.store import Store
 
 if TYPE_CHECKING:
@@ -284,7 +284,7 @@ class Study:
         if self.store is not None:
             if (store.fs, store.root) != (self.store.fs, self.store.root):
                 raise StudyError(f"{self.store} is the folder of a study already. For another one, open its file.")
-            return _continued(store, replace(Plan.load(store), asked=self.asked))
+            return _continued(store, replace(Plan.load(store), asked=self.asked, versions=versions_here()))
         if not _is_new(store, f"study{self._suffix}", self._text) and not store.exists(PLAN):
             raise StudyError(f"{store} is not empty, and has no study. Choose another folder.")
         made = make_plan(self.asked, device)

@@ -309,6 +309,16 @@ def test_weights_that_changed_are_refused(tmp_path, pictures):
         Study.open(tmp_path / "run").run(device="cpu")
 
 
+def test_a_folder_of_other_versions_is_refused(tmp_path, pictures):
+    made(pictures, models=MODELS[:1]).run(tmp_path / "run", device="cpu", only="said")
+    store = Store(tmp_path / "run")
+    plan = json.loads(store.read("plan.json"))
+    store.write("plan.json", json.dumps({**plan, "versions": {**plan["versions"], "torch": "1.0"}}).encode())
+    with pytest.raises(StudyError, match=r"the version of torch is .*, was 1\.0"):
+        Study.open(tmp_path / "run").run(device="cpu")
+    assert Study.open(tmp_path / "run").table("said").num_rows == 10
+
+
 def test_a_study_in_memory(pictures):
     study = made(pictures).run("memory://a-study", device="cpu", only=["maps", "scores"])
     assert study.table("scores").num_rows == 20
