@@ -117,10 +117,11 @@ def forget_failed(plan: Plan, store: Store, only: Sequence[str] = ()) -> int:
     gone: set[Shard] = set()
     # What reads maps comes last: they may be those of another model.
     for shard in sorted(plan.shards(only), key=lambda one: bool(plan.measurements[one.measurement].reads)):
-        if store.exists(shard.table) and (is_failed(store, shard) or gone & set(plan.inputs(shard))):
-            store.remove(shard.table)
-            store.remove(shard.maps)
-            gone.add(shard)
+        with store.lock(shard.name) as mine:  # or another process does it again already
+            if mine and store.exists(shard.table) and (is_failed(store, shard) or gone & set(plan.inputs(shard))):
+                store.remove(shard.table)
+                store.remove(shard.maps)
+                gone.add(shard)
     return len(gone)
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from suffice.errors import StoreError, StudyError, SufficeWarning
 from suffice.study import Store, Study
+from suffice.study.local import forget_failed
 from tests.study.processes import contents, die_after, die_at, done, ended, finished, start, unfinished, wait_for
 from tests.study.small import ANY, MEASURE, write_study
 
@@ -175,3 +176,17 @@ def test_maps_of_an_attempt_that_was_killed_do_not_outlive_one_that_fails(tmp_pa
     monkeypatch.setattr(Maps, "measure", failing)
     scores = Study.open(tmp_path / "run").run(device="cpu").table("scores")["error"].to_pylist()
     assert [error is None for error in scores] == [False] * 2 + [True] * 4
+
+
+def test_what_another_process_does_again_is_left_to_it(tmp_path, monkeypatch):
+    from suffice.study.kinds.attribution import Maps
+
+    def failing(self, work):
+        raise RuntimeError("the model is ill")
+
+    monkeypatch.setattr(Maps, "measure", failing)
+    study = Study.open(write_study(tmp_path, [ANY], SHORT)).run(tmp_path / "run", device="cpu", only="maps")
+    first = study.plan.shards(["maps"])[0]
+    with study.store.lock(first.name):
+        assert forget_failed(study.plan, study.store, ["maps"]) == 2
+    assert study.store.exists(first.table)
