@@ -1,7 +1,8 @@
 """The commands: parse, call, print; no logic of their own.
 
 ``suffice demo`` · ``models`` · ``predict`` · ``methods`` · ``explain`` · ``score`` · ``sanity`` · ``evidence`` ·
-``serve`` · ``train`` · ``bench``; each takes ``--help``.
+``study`` · ``compare`` · ``shortcuts`` · ``figure`` · ``report`` · ``serve`` · ``train`` · ``bench``; each takes
+``--help``.
 """
 
 
