@@ -57,9 +57,8 @@ def live_table(
         yield update
 
 
-def checkpoint_of(out: Path, name: str, resume: bool) -> Path:
-    """Where the state of a run is saved; there has to be one to go on from, and none otherwise."""
-    checkpoint = out / name / "last.pt"
+def checkpoint_of(checkpoint: Path, resume: bool) -> Path:
+    """The file in which the state of a run is saved; it has to be there to go on from, and must not otherwise."""
     if checkpoint.exists() and not resume:
         raise OptionError(
             f"{checkpoint} holds an unfinished run. Go on with --resume, remove it, or choose another --out."

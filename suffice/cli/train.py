@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import shlex
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,8 +9,8 @@ import typer
 
 from suffice.cli import options as opt
 from suffice.cli import output
-from suffice.cli.live import live_table
-from suffice.errors import CheckpointError, OptionError
+from suffice.cli.live import checkpoint_of, live_table, saved_on_interrupt, tidy
+from suffice.errors import OptionError
 
 if TYPE_CHECKING:
     import torch
@@ -77,13 +74,7 @@ def train(
 
     distilled, modern = hints(name)
     run = f"{name}-permuted" if permute_labels else name
-    checkpoint, weights = checkpoint_path(out, run, seed), weights_path(out, run, seed)
-    if checkpoint.exists() and not resume:
-        raise OptionError(
-            f"{checkpoint} holds an unfinished run of {run}. Go on with --resume, remove it, or choose another --out."
-        )
-    if resume and not checkpoint.exists():
-        raise CheckpointError(f"There is nothing to resume: {checkpoint} does not exist. Start without --resume.")
+    checkpoint, weights = checkpoint_of(checkpoint_path(out, run, seed), resume), weights_path(out, run, seed)
     where = usable_device(device)
     learned_from = _teacher(teacher or ("resnet" if distilled and not permute_labels else "none"), out, seed, where)
     if permute_labels and images is None:
@@ -96,22 +87,15 @@ def train(
         smoothing=smoothing, mixup=mixup, erase=erase, zoom=zoom, ema=ema, seed=seed, compile=compile or None,
         permute_labels=permute_labels or None, teacher=None if learned_from is None else learned_from.name,
     )  # fmt: skip
-    try:
-        title = f"{run}, seed {seed}, {len(prepared.train):,} images"
-        with live_table(title, COLUMNS, _cells, lambda row: row.validation is not None) as on_progress:
-            trained = train_network(
-                name, prepared, recipe, teacher=learned_from, checkpoint=checkpoint, checkpoint_every=checkpoint_every,
-                resume=resume, on_progress=on_progress,
-            )  # fmt: skip
-    except KeyboardInterrupt:
-        if checkpoint.exists():
-            again = shlex.join(["suffice", *(a for a in sys.argv[1:] if a != "--resume"), "--resume"])
-            output.note(f"Stopped; the state is in {checkpoint}. Go on with:\n  {again}")
-        raise typer.Exit(130) from None
+    title = f"{run}, seed {seed}, {len(prepared.train):,} images"
+    looked = live_table(title, COLUMNS, _cells, lambda row: row.validation is not None)
+    with saved_on_interrupt(checkpoint), looked as on_progress:
+        trained = train_network(
+            name, prepared, recipe, teacher=learned_from, checkpoint=checkpoint, checkpoint_every=checkpoint_every,
+            resume=resume, on_progress=on_progress,
+        )  # fmt: skip
     save_trained(trained, weights)
-    with contextlib.suppress(OSError):  # only tidying: the weights are safe
-        checkpoint.unlink(missing_ok=True)
-        checkpoint.parent.rmdir()
+    tidy(checkpoint)
     if as_json:
         history = [vars(row) for row in trained.history]
         output.print_json({**facts_of(trained), "history": history, "weights": str(weights)})

@@ -82,7 +82,7 @@ def train_explainer(
     from suffice.vision import load
 
     name = model.model.replace("/", "-") + ("" if explainer is None else f"-by-{explainer.replace('/', '-')}")
-    weights, checkpoint = out / f"{name}.safetensors", checkpoint_of(out, name, resume)
+    weights, checkpoint = out / f"{name}.safetensors", checkpoint_of(out / name / "last.pt", resume)
     net = model.load()
     given = {
         "explains": explains, "mask_weight": mask_weight, "mask_loss": mask_loss, "trains": trains, "steps": steps,

@@ -77,7 +77,7 @@ def train_shapley(
 
     by = "" if explainer is None else f"-by-{explainer.replace('/', '-')}"
     name = f"{model.model.replace('/', '-')}-shapley{by}"
-    file, checkpoint = out / f"{name}.safetensors", checkpoint_of(out, name, resume)
+    file, checkpoint = out / f"{name}.safetensors", checkpoint_of(out / name / "last.pt", resume)
     given = {
         "surrogate_steps": surrogate_steps, "steps": steps, "batch": images_per_batch, "sets": sets,
         "surrogate_lr": surrogate_lr, "lr": lr, "baseline": baseline, "grid": grid,
