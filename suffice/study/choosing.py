@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from suffice.errors import ImageError, StudyError, UnreadableImage
+from suffice.plugins import provided
 from suffice.study.asked import Asked
 from suffice.study.paths import expanded, placed
 from suffice.vision import Images, open_images
 from suffice.vision.images import Picture
 from suffice.vision.images.listing import with_boxes
+from suffice.vision.images.opening import GROUP
 
 
 def chosen_images(asked: Asked) -> Images:
@@ -58,9 +60,9 @@ def images_of_names(found: Images, names: Sequence[str]) -> Images:
 
 
 def _source(source: str, base: Path) -> str:
-    """What images are opened from: a path of the study; what is none, as it is."""
-    place = placed(source, base)
-    return str(place) if place.exists() else expanded(source)
+    """What images are opened from: a path of the study, or ``"name:rest"`` as it is."""
+    place, text = placed(source, base), expanded(source)
+    return text if text.partition(":")[0] in provided(GROUP) and not place.exists() else str(place)
 
 
 @dataclass(frozen=True)

@@ -133,6 +133,13 @@ def test_models_and_measurements_may_join(tmp_path, pictures):
     assert sum(e["event"] == "finished" for e in study.store.events()) == 2 * 3 * 4  # none of them twice
 
 
+def test_images_are_looked_for_beside_the_file_and_nowhere_else(tmp_path, pictures, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # where there are pictures, too
+    study = Study("s", "pictures", MODELS[:1], {"said": MEASURE["said"]}, base=tmp_path / "elsewhere")
+    with pytest.raises(StudyError, match=r"There is no file or folder '.*/elsewhere/pictures'"):
+        study.run(tmp_path / "run", device="cpu")
+
+
 def test_images_that_join_are_refused(tmp_path, pictures):
     made(pictures).run(tmp_path / "run", device="cpu", only="said")
     write_pictures(pictures, 12)
