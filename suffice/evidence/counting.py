@@ -26,6 +26,7 @@ import torch
 from torch import Tensor
 
 from suffice.errors import OptionError
+from suffice.evidence.thresholds import least
 from suffice.perturb.memory import Memory, distinct
 from suffice.perturb.regions import Grid
 from suffice.perturb.rows import Rows, rank_in_group, unique
@@ -99,7 +100,7 @@ def count_subexplanations(
     fits = math.lgamma(largest + 1) + 1 + math.log(max(len(mses), 1)) < math.log(2**63)
     number = np.int64 if fits else object
     descending = sorted(thresholds, reverse=True)
-    limits = np.array(descending, dtype=np.float32)
+    limits = np.array([least(t) for t in descending], dtype=np.float32)
     tallies = {name: np.zeros((total, len(limits) + 1), dtype=number) for name in COUNTINGS}
     depth_sums, depth_counts = np.zeros((total, largest + 1)), np.zeros((total, largest + 1), dtype=np.int64)
 
@@ -126,7 +127,7 @@ def count_subexplanations(
             tally("tree3", image, ratio, paths3)
             parts.append(Rows(image=image, region=region, ratio=ratio))
 
-        grows = (ratio >= expand_at).nonzero().flatten()
+        grows = (ratio >= least(expand_at)).nonzero().flatten()
         parent, _, child = grid.without_each(region[grows])
         first_three = rank_in_group(parent) < CHILDREN_OF_TREE3
         filled = grid.count(child) > 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,6 +19,7 @@ from suffice.evidence.files.table import evidence_table
 from suffice.evidence.graph.graph import build_graph
 from suffice.evidence.graph.set_drawing import to_html
 from suffice.evidence.settings import Settings
+from suffice.evidence.thresholds import least
 from suffice.perturb.probe import Counters
 from suffice.perturb.regions import Grid
 from suffice.results import to_pandas
@@ -144,8 +144,8 @@ class Evidence:
     @property
     def stability(self) -> float | None:
         """Share of MSEs whose ratio stays high enough under a small change, over all changes; None if not asked for."""
-        enough = operator.gt if self.settings.strict else operator.ge
-        kept = [enough(r, self.settings.threshold) for m in self.mses for r in (m.under or {}).values()]
+        enough = least(self.settings.threshold, self.settings.strict)
+        kept = [ratio >= enough for m in self.mses for ratio in (m.under or {}).values()]
         return sum(kept) / len(kept) if kept else None
 
     @property

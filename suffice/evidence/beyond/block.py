@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from suffice.evidence.result import MSE, Evidence
-from suffice.evidence.search.criterion import Criterion, rounded
+from suffice.evidence.search.criterion import Criterion
 from suffice.evidence.settings import Settings
+from suffice.evidence.thresholds import margin, rounded
 from suffice.perturb.baselines import Baseline
 from suffice.perturb.probe import Probe
 from suffice.perturb.regions import Grid
@@ -80,6 +81,6 @@ def as_mses(criterion: Criterion, sets: Rows) -> list[tuple[MSE, ...]]:
     ratios = rounded(criterion.ask(sets.slot, sets.region).ratio).tolist()
     cells = criterion.probe.grid.to_cells(sets.region)
     for slot, mine, ratio in zip(sets.slot.tolist(), cells, ratios, strict=True):
-        margin = ratio - criterion.settings.threshold
-        found[slot].append(MSE(mine, ratio, margin=margin, found="deletion"))
+        above = margin(ratio, criterion.settings.threshold)
+        found[slot].append(MSE(mine, ratio, margin=above, found="deletion"))
     return [tuple(mses) for mses in found]

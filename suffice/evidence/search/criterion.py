@@ -8,11 +8,8 @@ import torch
 from torch import Tensor
 
 from suffice.evidence.settings import Settings
+from suffice.evidence.thresholds import least, rounded
 from suffice.perturb.probe import Probe
-
-# Thresholds are compared with ratios rounded to this, so that the last bits of a float32 sum, which depend on the batch
-# that a question happens to be in, do not decide about a ratio that lies on a threshold.
-RESOLUTION = 1e-6
 
 
 class Answers(NamedTuple):
@@ -75,10 +72,5 @@ class Criterion:
 
     def _enough(self, ratio: Tensor, correct: Tensor) -> Tensor:
         chosen = self.settings
-        high = ratio > chosen.threshold if chosen.strict else ratio >= chosen.threshold
+        high = ratio >= least(chosen.threshold, chosen.strict)
         return {"ratio": high, "top-1": correct, "both": high & correct}[chosen.keeps]
-
-
-def rounded(ratio: Tensor) -> Tensor:
-    """Ratios without the last bits."""
-    return (ratio / RESOLUTION).round() * RESOLUTION

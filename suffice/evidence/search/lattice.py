@@ -11,6 +11,7 @@ from torch import Tensor
 
 from suffice.evidence.search.beam import no_sets
 from suffice.evidence.settings import Settings
+from suffice.evidence.thresholds import least
 from suffice.perturb.regions import Grid
 from suffice.perturb.rows import Rows, group_sizes, rank_in_group, unique
 
@@ -20,6 +21,7 @@ class Lattice:
 
     def __init__(self, grid: Grid, settings: Settings, slots: int, device: torch.device) -> None:
         self.grid, self.settings, self.slots = grid, settings, slots
+        self._least = least(settings.expand_at)
         self._roots = self._asked = no_sets(grid, device)
         self._latest = no_sets(grid, device, ratio=torch.float32)
         self._evaluated: list[Rows] = []
@@ -35,7 +37,7 @@ class Lattice:
 
     def questions(self) -> Rows:
         """The sets of the next size."""
-        growing = self._latest[self._latest.ratio >= self.settings.expand_at]
+        growing = self._latest[self._latest.ratio >= self._least]
         parent, _, child = self.grid.without_each(growing.region)
         due = self.grid.count(self._roots.region) == self._size[self._roots.slot]
         begun, self._roots = self._roots.split(due)
@@ -57,7 +59,7 @@ class Lattice:
 
     def finished(self) -> Tensor:
         """Which images have nothing left to expand, bool [slots]."""
-        growing = self._latest.slot[self._latest.ratio >= self.settings.expand_at]
+        growing = self._latest.slot[self._latest.ratio >= self._least]
         left = torch.cat([growing, self._roots.slot])
         return group_sizes(left, self.slots) == 0
 

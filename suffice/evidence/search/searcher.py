@@ -19,11 +19,12 @@ from torch import Tensor
 from suffice.evidence.result import MSE, Stopped, Way
 from suffice.evidence.search.beam import Beam, no_sets
 from suffice.evidence.search.confirmation import Confirmation, Doubt, Mending
-from suffice.evidence.search.criterion import Answers, Criterion, rounded
+from suffice.evidence.search.criterion import Answers, Criterion
 from suffice.evidence.search.deletion import Deletion
 from suffice.evidence.search.lattice import Lattice
 from suffice.evidence.search.minimality import Certifier, Pruner, contains_any, is_among
 from suffice.evidence.settings import Settings
+from suffice.evidence.thresholds import margin, rounded
 from suffice.perturb.probe import Probe
 from suffice.perturb.rows import Rows, group_sizes, rank_in_group
 
@@ -306,7 +307,7 @@ class Searcher:
         numbers = (column.tolist() for column in (ratio, mine.certified, asked, deleted))
         threshold, ways = self.settings.threshold, get_args(Way)
         mses = (
-            MSE(cells, ratio, certified, ratio - threshold, ways[deleted], asked)
+            MSE(cells, ratio, certified, margin(ratio, threshold), ways[deleted], asked)
             for cells, ratio, certified, asked, deleted in zip(self.grid.to_cells(mine.region), *numbers, strict=True)
         )
         return [tuple(islice(mses, number)) for number in self._count(mine)[done].tolist()]
