@@ -90,9 +90,9 @@ class Evidence:
         levels: Largest number of cells that the search went to.
         stopped: What ended the search.
         truncated: Whether the budget ended the evaluation below the MSEs early; counts are lower bounds then.
-        spent: Questions by what asked them, but for the one about the baseline: ``"levels"``, ``"pruning"``,
-            ``"deletion"``, ``"mending"``, ``"certifying"``, ``"below"``; and ``"confirming"``, those asked once more in
-            fp32.
+        spent: Questions by what asked them, but for those about the baseline and the whole image: ``"levels"``,
+            ``"pruning"``, ``"deletion"``, ``"mending"``, ``"certifying"``, ``"below"``; and ``"confirming"``, those
+            asked once more in fp32.
         mended: MSEs of a search in another precision that were none in fp32, and were mended.
         contrastive: With ``contrastive=True``: sets that are enough alone, and without which the rest is not.
         necessary: With ``necessary=True``: smallest sets without which the rest of the image is not enough.

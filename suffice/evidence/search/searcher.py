@@ -102,8 +102,6 @@ class Searcher:
         fails, idle = torch.zeros_like(mute), sure.ask(slots, hidden).suffices
         if chosen.keeps != "ratio" or chosen.strict:
             fails = ~sure.ask(slots, self.grid.full(len(slots), self.device)).suffices
-        if chosen.above_baseline:
-            idle |= sure.hidden[slots] >= whole
         reasons: dict[Stopped, Tensor] = {"not a number": unheard, "no confidence": mute, "whole fails": fails}
         for reason, which in reasons.items():
             idle &= ~which
@@ -206,6 +204,7 @@ class Searcher:
         # First the cells that say least alone; then by chance, the same for every image.
         each = torch.arange(cells, device=self.device).repeat(len(slots))
         alone = self.oracle.fast.ask(slots.repeat_interleave(cells), self.grid.single(each))
+        self.spent[NAMES.index("deletion"), slots] += alone.new.view(-1, cells).sum(dim=1)
         random = torch.Generator().manual_seed(self.settings.seed)
         for number in range(orders):
             shuffled = torch.randperm(cells, generator=random).to(self.device).expand(len(slots), -1)

@@ -285,6 +285,21 @@ def test_ratios_above_the_baseline():
     assert find_evidence(oracle.classifier(4), oracle.image(4), targets=0, grid=2, baseline="black", above_baseline=True)[0].stopped == "nothing needed"  # fmt: skip  # noqa: E501
 
 
+class Overcast(torch.nn.Module):
+    """Class 1 wins where cell 0 is seen; black alone says it more than the image does, and class 2 still more."""
+
+    def forward(self, x):
+        seen = x[:, 0, :1, 0] > 0.25
+        return torch.where(seen, torch.tensor([0.3, 0.4, 0.3]), torch.tensor([0.09, 0.45, 0.46])).log()
+
+
+@pytest.mark.parametrize(("keeps", "sets"), [("ratio", [()]), ("top-1", [(0,)]), ("both", [(0,)])])
+def test_a_baseline_that_says_more_than_the_image_has_to_keep_the_class_too(keeps, sets):
+    net = Classifier(Overcast(), size=14, mean=(0,) * 3, std=(1,) * 3)
+    options = {"grid": 2, "baseline": "black", "above_baseline": True, "keeps": keeps}
+    assert found_sets(find_evidence(net, torch.ones(1, 3, 14, 14), targets=1, **options)[0]) == sets
+
+
 def test_a_class_with_next_to_no_confidence_has_no_evidence():
     oracle = AnyOf([(3,)], grid=2)
     options = {"targets": 0, "grid": 2, "baseline": "black"}  # class 0 has a confidence of 0.02
@@ -305,6 +320,13 @@ def test_questions_are_counted_by_what_asked_them():
     assert evidence.found_within(max(asked)) == 4
     assert evidence.found_within(min(asked) - 1) == 0
     assert evidence.coverage == pytest.approx(8 / 9)
+
+
+def test_deletion_counts_the_single_cells_that_a_seed_map_left_out():
+    oracle = WeightedSum(dict.fromkeys((3, 5, 7, 9), 1.0), 3.5, 4, link="smooth")
+    evidence = search_oracle(oracle, search="sag", candidates=2, max_size=2, expanded_mses=0)
+    assert evidence.mses[0].found == "deletion"
+    assert sum(evidence.spent.values()) + 1 == evidence.questions  # and the baseline alone
 
 
 def graded_oracles():
