@@ -33,7 +33,8 @@ class Node:
 
     Attributes:
         cells: Its cells, ascending, row-major.
-        ratio: Confidence on it alone / confidence on the whole image.
+        ratio: Confidence on it alone / confidence on the whole image; both above the baseline's where the settings say.
+        confidence: On it alone.
         mse: Its number among the MSEs of the image, from 0; None if it is no MSE.
         hidden_children: One-cell deletions that were evaluated but are not drawn below this node. Always 0 for nodes
             that are not followed: those at or below ``expand_at``, and single cells.
@@ -206,8 +207,12 @@ def _grow(
     hidden: Counter[int] = Counter()
     unevaluated: Counter[int] = Counter()
 
+    whole, base = evidence.confidence, 0.0
+    if evidence.settings.above_baseline and evidence.baseline_confidence < whole:
+        base = evidence.baseline_confidence
+
     def add(cells: Cells, ratio: float) -> Node:
-        known[cells] = Node(len(nodes), cells, ratio, ratio * evidence.confidence, mses.get(cells))
+        known[cells] = Node(len(nodes), cells, ratio, base + ratio * (whole - base), mses.get(cells))
         nodes.append(known[cells])
         return known[cells]
 

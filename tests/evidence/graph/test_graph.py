@@ -9,6 +9,7 @@ import torch
 
 from suffice.errors import OptionError
 from suffice.evidence.graph.graph import Edge, build_graph
+from suffice.evidence.settings import Settings
 from suffice.testing import WeightedSum
 from suffice.testing.truth import minimal_sufficient_sets
 from tests.evidence.made import make_evidence, subsets
@@ -102,6 +103,15 @@ def test_nodes_and_edges_carry_the_right_numbers(seed, merge):
         assert edge.drop == pytest.approx(parent.ratio - child.ratio)
     assert list(graph.by_size) == sorted(graph.by_size, reverse=True)
     assert sorted(i for ids in graph.by_size.values() for i in ids) == list(range(len(graph.nodes)))
+
+
+@pytest.mark.parametrize(("alone", "expected"), [(0.2, 0.5 * 0.8 + 0.5 * 0.2), (0.9, 0.5 * 0.8)])
+def test_confidences_of_ratios_above_the_baseline(alone, expected):
+    settings = Settings(grid=3, above_baseline=True)
+    evidence = make_evidence(
+        {(0, 1): 1.0, (0,): 0.5}, [(0, 1)], 3, settings=settings, confidence=0.8, baseline_confidence=alone
+    )
+    assert [node.confidence for node in build_graph(evidence).nodes] == pytest.approx([0.8, expected])
 
 
 def test_the_cut_takes_the_strongest_of_a_step():
