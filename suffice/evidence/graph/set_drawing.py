@@ -56,7 +56,7 @@ def _facts(evidence: Evidence) -> list[str]:
     """What there is to say of an image, a line each; what was not asked for has no line."""
     lowest, count = list(evidence.subexplanations().items())[-1]
     stable, necessary, contrastive = evidence.stability, evidence.necessary, evidence.contrastive
-    smallest = min(map(len, necessary or ()), default=0)
+    of = f" of {counted(len(necessary[0]), 'cell')}" if necessary else ""  # all of them have as many
     facts = [
         f"{percent(evidence.confidence)} confidence, baseline alone {percent(evidence.baseline_ratio)} of it",
         evidence.name,
@@ -64,9 +64,7 @@ def _facts(evidence: Evidence) -> list[str]:
         evidence.why,
         "" if stable is None else f"stable under small changes: {percent(stable)}",
         "" if contrastive is None else f"{counted(len(contrastive), 'contrastive set')}",
-        ""
-        if necessary is None
-        else f"{counted(len(necessary), 'necessary set')}, of {counted(smallest, 'cell')} or more",
+        "" if necessary is None else counted(len(necessary), "necessary set") + of,
         *(
             f"refined to {side} × {side}: {percent(_area(mses, side))} of the image each"
             for side, mses in evidence.refined.items()

@@ -36,11 +36,10 @@ def notice(graph: Graph) -> list[str]:
         return ["Nothing is needed", evidence.why]
     if graph.nodes:
         return []
-    if evidence.stopped in ("no confidence", "not a number"):
+    if evidence.stopped in ("no confidence", "not a number", "whole fails"):
         return ["Nothing to explain", evidence.why]
-    kept = percent(evidence.settings.threshold)
-    reached = f"No region of up to {counted(evidence.levels, 'cell')} that the search looked at"
-    return ["No sufficient explanation found", f"{reached} keeps {kept} of the confidence.", evidence.why]
+    reached = f"No region of up to {counted(evidence.levels, 'cell')} that the search looked at is enough"
+    return ["No sufficient explanation found", f"{reached}: {_criterion(evidence)}.", evidence.why]
 
 
 def facts(graph: Graph, hide: Hide | None, short: bool = False) -> list[str]:

@@ -33,10 +33,11 @@ def test_why_the_baseline_and_what_was_asked_for_are_said():
     for line in (
         f"stable under small changes: {percent(0.5)}",
         "1 contrastive set",
-        "2 necessary sets, of 2 cells or more",
+        "2 necessary sets of 2 cells",
         f"refined to 14 × 14: {percent(0.25)} of the image each",
     ):
         assert f">{line}<" in html(asked)
+    assert ">no necessary sets<" in html(dataclasses.replace(asked, necessary=()))
 
 
 def test_those_that_tell_most_come_first():

@@ -56,7 +56,13 @@ def test_a_notice_is_there_where_there_is_nothing_to_see():
     assert notice(graph_of((1, 2))) == []
     nan = graph_of(stopped="not a number")
     assert notice(nan) == ["Nothing to explain", nan.evidence.why]
-    assert notice(graph_of())[0] == "No sufficient explanation found"
+    fails = graph_of(stopped="whole fails", settings=Settings(grid=14, keeps="top-1"), levels=0)
+    assert notice(fails) == ["Nothing to explain", fails.evidence.why]
+    assert notice(graph_of())[:2] == [
+        "No sufficient explanation found",
+        f"No region of up to 8 cells that the search looked at is enough: a ratio ≥ {percent(0.9)}.",
+    ]
+    assert "is enough: it stays the first class" in notice(graph_of(settings=Settings(grid=14, keeps="top-1")))[1]
 
 
 @pytest.mark.parametrize(
