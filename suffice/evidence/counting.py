@@ -161,10 +161,11 @@ def count_together(evidence: Sequence[Evidence], block: int = 64) -> list[Counts
     for start in range(0, len(waiting), block):
         some = waiting[start : start + block]
         grid = some[0].grid
+        expanded = [e.mses[: e.settings.expanded_mses] for e in some]
         counts = count_subexplanations(
             grid,
-            torch.cat([torch.full((len(e.mses),), i) for i, e in enumerate(some)]),
-            torch.cat([grid.from_cells(m.cells for m in e.mses) for e in some]),
+            torch.cat([torch.full((len(mses),), i) for i, mses in enumerate(expanded)]),
+            torch.cat([grid.from_cells(m.cells for m in mses) for mses in expanded]),
             torch.cat([torch.full((len(e.ratios),), i) for i, e in enumerate(some)]),
             torch.cat([e.regions for e in some]),
             torch.cat([e.ratios for e in some]),

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from suffice.errors import OptionError
 from suffice.evidence.counting import COUNTINGS, count_subexplanations
+from suffice.evidence.settings import Settings
 from suffice.perturb import Grid
 from suffice.testing import AnyOf, WeightedSum
+from tests.evidence.made import make_evidence
 from tests.evidence.twins import SEEDS, formula, literal_counts, search_bank, search_oracle, strength_of
 
 
@@ -132,6 +134,14 @@ def test_only_some_mses_are_expanded():
     none = search_oracle(oracle, beam_width=50, expanded_mses=0)
     assert none.subexplanations("per-mse")[0.5] == 0
     assert all(m.ratio == 1 for m in none.mses)
+
+
+def test_an_mse_that_is_not_expanded_is_no_root_where_it_lies_below_another():
+    """Without certificates an MSE may contain another, and here the larger one was found first."""
+    table = {(0, 1, 2): 0.95, (0, 1): 0.6, (0, 2): 0.6, (1, 2): 0.2, (0,): 0.92, (1,): 0.1, (2,): 0.1}
+    settings = Settings(grid=3, minimal="single", expanded_mses=1)
+    made = make_evidence(table, [(0, 1, 2), (0,)], 3, settings=settings)
+    assert made.counts.depth_counts == (1, 3, 3)
 
 
 def test_depth_profile():
