@@ -37,7 +37,8 @@ EDGE = 1e-4
 CAFFE = {"mean": (123.68 / 255, 116.779 / 255, 103.939 / 255), "std": (1 / 255,) * 3, "interpolation": "bilinear"}
 VARIANTS = {"resnet50-v1": ("resnet50", CAFFE | {"crop_pct": 224 / 256})}
 NEEDED = ("image", "target", "confidence", "stopped", "mse_cells", "mse_ratios", "mse_certified")
-NONE_POSSIBLE = ("no confidence", "not a number")
+# Why an image may have no evidence although deletion from the whole image was allowed.
+NONE_POSSIBLE = ("no confidence", "not a number", "whole fails", "max_questions")
 
 
 class Model:
@@ -190,7 +191,6 @@ def judge(photographs: list[Photograph], settings: dict[str, Any]) -> tuple[Coun
             wrong["MSEs that contain another"] += sum(
                 any(other & mse == other for j, other in enumerate(mses) if i != j) for i, mse in enumerate(mses)
             )
-        # Where deletion from the whole image was allowed, only a model that says nothing leaves an image without.
         if not mses and settings.get("deletion_orders") and photograph.row["stopped"] not in NONE_POSSIBLE:
             wrong["images without evidence although there is some"] += 1
     return wrong, edge

@@ -122,8 +122,9 @@ def test_no_evidence_needs_a_reason(searched, capsys):
     status, rows = verified(folder, changed(folder, file, **nothing, stopped="max_size"), capsys)
     assert status == 1
     assert rows["without evidence"] == "1, 1 max_size"
-    status, _ = verified(folder, changed(folder, file, **nothing, stopped="no confidence"), capsys)
-    assert status == 0
+    for reason in ("no confidence", "whole fails", "max_questions"):
+        status, _ = verified(folder, changed(folder, file, **nothing, stopped=reason), capsys)
+        assert status == 0
 
 
 @pytest.mark.parametrize("size", [(6, 6), (7, 10)])
