@@ -104,8 +104,9 @@ def find_evidence(
         candidates: Cells tried for each set of the beam with ``search="sag"``.
         passing: Which candidates of a level may become explanations: ``"all"`` that suffice, or only those within the
             ``"beam"``, the ``beam_width`` best.
-        exhaustive: Up to this many cells every set is evaluated: all MSEs so small are found, for sure. Costs as many
-            questions as there are sets: 1,225 up to 2 of 49 cells, 19,649 up to 3.
+        exhaustive: Up to this many cells every set is evaluated that contains no MSE: all MSEs so small are found, for
+            sure (with ``minimal="single"`` those that contain no other). Costs at most as many questions as there are
+            sets: 1,225 up to 2 of 49 cells, 19,649 up to 3.
         prefer_disjoint: Fill the beam with sets that share few cells with each other, so that different MSEs are found.
         beam_noise: Random factor by which the beam ranks ratios (standard deviation of its logarithm), drawn by
             ``seed``: another search of the same image, to see what the first one missed.
