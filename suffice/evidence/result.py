@@ -153,9 +153,11 @@ class Evidence:
         """What ended the search, in a sentence."""
         chosen, found = self.settings, f"{len(self.mses)} found"
         limit = f"a ratio {'>' if chosen.strict else '≥'} {chosen.threshold:g}"
-        kept = {"ratio": limit, "top-1": f"{self.label} as the top class", "both": f"{self.label} and {limit}"}[
-            chosen.keeps
-        ]
+        kept = {
+            "ratio": limit,
+            "top-1": f"{self.label} as the top class",
+            "both": f"{self.label} as the top class and {limit}",
+        }[chosen.keeps]
         by_deletion = ", then by deletion from the whole image" if any(m.found == "deletion" for m in self.mses) else ""
         return {
             "beam empty": f"{found}: nothing was left to enlarge{by_deletion}.",

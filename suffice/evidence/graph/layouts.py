@@ -6,7 +6,7 @@ from math import ceil
 from typing import TYPE_CHECKING, NamedTuple
 
 from suffice.draw.palettes import FAINT, HAIRLINE, INK, QUIET
-from suffice.draw.svg import escaped, number, tag, text
+from suffice.draw.svg import SANS, escaped, number, tag, text
 from suffice.draw.thumbnails import Hide, Thumbnails
 from suffice.draw.words import percent, shortened, wrap
 from suffice.evidence.graph.legend import example_cell, flowing, listed
@@ -36,6 +36,8 @@ SLIDE = Layout(
 
 SEPARATOR = "  ·  "
 NUMBERED_IN, AXIS = 17.0, 22.0  # cells from so many pixels on are numbered inside, others along the sides
+# Converters to PNG and PDF take one font for a whole line, and any that has all its signs, often one with serifs.
+FORMULA = f"'DejaVu Sans', {SANS}"
 LINE = 880.0  # longer lines are hard to read
 REGULAR = 1.1  # widths of words are estimated for bold type; so much more has room in a line of regular type
 
@@ -182,7 +184,7 @@ def _formula(graph: Graph, x: float, y: float, size: float, room: float) -> tupl
     parts, step = [], 1.5 * size
     for line in formula_lines(graph, size, room):
         runs = [tag("tspan", escaped(word + " "), fill=INK if drawn else FAINT) for word, drawn in line]
-        parts.append(tag("text", *runs, x=x, y=y, font_size=size))
+        parts.append(tag("text", *runs, x=x, y=y, font_size=size, font_family=FORMULA))
         y += step
     return "".join(parts), y - step
 
