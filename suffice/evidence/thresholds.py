@@ -26,11 +26,12 @@ def least(threshold: float, strict: bool = False) -> float:
     return threshold + RESOLUTION / 2 if strict else threshold - RESOLUTION / 2
 
 
-def margin(ratio: float, threshold: float) -> float:
-    """How far a ratio lies above a threshold: 0 where it lies on it.
+def margin(ratio: Tensor, threshold: float) -> Tensor:
+    """How far ratios lie above a threshold, float64: 0 where they lie on it.
 
     Example:
-        >>> margin(0.8999999761581421, 0.9)
-        0.0
+        >>> import torch
+        >>> margin(torch.tensor([0.9, 0.95]), 0.9)
+        tensor([0.0000, 0.0500], dtype=torch.float64)
     """
-    return round(ratio - threshold, 6) + 0.0  # which is never −0.0
+    return ((ratio.double() - threshold) / RESOLUTION).round() * RESOLUTION + 0.0  # which is never −0.0

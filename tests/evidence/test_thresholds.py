@@ -23,7 +23,7 @@ def test_what_lies_on_a_threshold_reaches_it_and_does_not_exceed_it():
         below, same, above = (on(threshold, steps) for steps in (-1.6, 0, 1.6))
         assert [bool(r >= least(threshold)) for r in (below, same, above)] == [False, True, True], threshold
         assert [bool(r >= least(threshold, strict=True)) for r in (below, same, above)] == [False, False, True]
-        assert str(margin(float(same), threshold)) == "0.0"
+        assert str(margin(same, threshold).item()) == "0.0"
 
 
 @pytest.mark.parametrize("threshold", [0.72, 2 / 3])

@@ -78,9 +78,9 @@ class Block:
 def as_mses(criterion: Criterion, sets: Rows) -> list[tuple[MSE, ...]]:
     """Sets with ``slot`` and ``region``, from which no single cell can go, as MSEs of each of the images of a probe."""
     found: list[list[MSE]] = [[] for _ in range(len(criterion.probe))]
-    ratios = rounded(criterion.ask(sets.slot, sets.region).ratio).tolist()
+    ratios = rounded(criterion.ask(sets.slot, sets.region).ratio)
+    margins = margin(ratios, criterion.settings.threshold)
     cells = criterion.probe.grid.to_cells(sets.region)
-    for slot, mine, ratio in zip(sets.slot.tolist(), cells, ratios, strict=True):
-        above = margin(ratio, criterion.settings.threshold)
+    for slot, mine, ratio, above in zip(sets.slot.tolist(), cells, ratios.tolist(), margins.tolist(), strict=True):
         found[slot].append(MSE(mine, ratio, margin=above, found="deletion"))
     return [tuple(mses) for mses in found]

@@ -46,7 +46,7 @@ class Beam:
         if self.settings.search == "sag":
             chosen = self._salient(going)[parent, cell] | exhaustive[going.slot][parent]
             parent, child = parent[chosen], child[chosen]
-        candidates = Rows(slot=going.slot[parent], region=child)
+        candidates = Rows(slot=going.slot.index_select(0, parent), region=child)
         if not self.settings.repeated_sets:
             candidates = candidates[unique(*self.grid.keys(candidates.slot, candidates.region))[0]]
         self._asked = candidates
@@ -59,7 +59,7 @@ class Beam:
 
     def hold(self, held: Tensor) -> Tensor:
         """Leave the level of some images, bool [slots], for another time; returns which of the candidates go on [K]."""
-        going = (~held[self._asked.slot]).nonzero().flatten()
+        going = (~held.index_select(0, self._asked.slot)).nonzero().flatten()
         self._asked = self._asked[going]
         self.sets = Rows.cat([self.sets, self._going[held[self._going.slot]]])
         return going
@@ -71,8 +71,9 @@ class Beam:
         """
         ratio = self._with_chance(ratio)
         order = best_first(self._asked.slot, ratio, self._asked.region)
-        scored, suffices = self._asked[order].but(ratio=ratio[order]), suffices[order]
-        width = torch.where(exhaustive[scored.slot], len(scored), self.settings.width)
+        scored = self._asked.but(ratio=ratio, suffices=suffices)[order]
+        suffices = scored.suffices
+        width = torch.where(exhaustive.index_select(0, scored.slot), len(scored), self.settings.width)
         if self.settings.passing == "beam":
             within = rank_in_group(scored.slot) < width
             kept, passing = scored[within & ~suffices], scored[within & suffices]
@@ -135,9 +136,14 @@ def best_first(slot: Tensor, ratio: Tensor, region: Tensor) -> Tensor:
     happened to be in. So neighbors in the order whose ratios are nearly equal are ties, and ties go by the region.
     """
     order = lexsort(slot, -ratio)
-    sorted_ratio = ratio[order]
-    new = starts(slot[order])
+    sorted_ratio = ratio.index_select(0, order)
+    new = starts(slot.index_select(0, order))
     new[1:] |= sorted_ratio[:-1] - sorted_ratio[1:] > TIE * sorted_ratio[:-1].abs()
-    tie = torch.empty_like(slot)
-    tie[order] = new.cumsum(0)
-    return lexsort(tie, region)
+    # Most are alone; only those that are not are sorted once more, among the places that they have.
+    tied = ~new
+    tied[:-1] |= ~new[1:]
+    places = tied.nonzero().flatten()
+    rows = order.index_select(0, places)
+    tie = new.cumsum(0).index_select(0, places)
+    order[places] = rows.index_select(0, lexsort(tie, region.index_select(0, rows)))
+    return order

@@ -64,11 +64,13 @@ class Criterion:
 
     def ratio(self, slot: Tensor, confidence: Tensor) -> Tensor:
         """Confidences [K] as ratios to the whole image; what is not a number is below every threshold."""
-        whole, base = self.probe.whole[slot], torch.zeros_like(confidence)
+        whole = self.probe.whole.index_select(0, slot)
         if self.settings.above_baseline:
             # Where the baseline says as much as the image, there is nothing above it: the empty set is enough.
-            base = torch.where(self.hidden[slot] < whole, self.hidden[slot], base)
-        return torch.nan_to_num((confidence - base) / (whole - base), nan=-1.0, posinf=-1.0)
+            hidden = self.hidden.index_select(0, slot)
+            base = hidden.where(hidden < whole, torch.zeros_like(whole))
+            confidence, whole = confidence - base, whole - base
+        return torch.nan_to_num(confidence / whole, nan=-1.0, posinf=-1.0)
 
     def _enough(self, ratio: Tensor, correct: Tensor) -> Tensor:
         chosen = self.settings

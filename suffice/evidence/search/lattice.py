@@ -23,7 +23,7 @@ class Lattice:
         self.grid, self.settings, self.slots = grid, settings, slots
         self._least = least(settings.expand_at)
         self._roots = self._asked = no_sets(grid, device)
-        self._latest = no_sets(grid, device, ratio=torch.float32)
+        self._growing = no_sets(grid, device, ratio=torch.float32)
         self._evaluated: list[Rows] = []
         self._size = torch.zeros(slots, dtype=torch.long, device=device)  # of the sets evaluated next
         self._count = torch.zeros(slots, dtype=torch.long, device=device)
@@ -37,35 +37,35 @@ class Lattice:
 
     def questions(self) -> Rows:
         """The sets of the next size."""
-        growing = self._latest[self._latest.ratio >= self._least]
-        parent, _, child = self.grid.without_each(growing.region)
-        due = self.grid.count(self._roots.region) == self._size[self._roots.slot]
+        parent, _, child = self.grid.without_each(self._growing.region)
+        due = self.grid.count(self._roots.region) == self._size.index_select(0, self._roots.slot)
         begun, self._roots = self._roots.split(due)
-        sets = Rows.cat([Rows(slot=growing.slot[parent], region=child), begun])
+        sets = Rows.cat([Rows(slot=self._growing.slot.index_select(0, parent), region=child), begun])
 
-        sets = sets[self.grid.count(sets.region) > 0]
+        sets = sets[self._size.index_select(0, sets.slot) > 0]
         sets = sets[unique(*self.grid.keys(sets.slot, sets.region))[0]]
-        within = rank_in_group(sets.slot) < self.settings.max_regions - self._count[sets.slot]
-        self.truncated[sets.slot[~within]] = True
-        self._asked = sets[within]
+        left = self.settings.max_regions - self._count
+        within = rank_in_group(sets.slot) < left.index_select(0, sets.slot)
+        self._asked, cut = sets.split(within)
+        self.truncated[cut.slot] = True
         return self._asked
 
     def advance(self, ratio: Tensor) -> None:
         """Take the answers, [K]."""
-        self._latest = self._asked.but(ratio=ratio)
-        self._evaluated.append(self._latest)
-        self._count += group_sizes(self._latest.slot, self.slots)
+        evaluated = self._asked.but(ratio=ratio)
+        self._evaluated.append(evaluated)
+        self._growing = evaluated[ratio >= self._least]
+        self._count += group_sizes(evaluated.slot, self.slots)
         self._size -= 1
 
     def finished(self) -> Tensor:
         """Which images have nothing left to expand, bool [slots]."""
-        growing = self._latest.slot[self._latest.ratio >= self._least]
-        left = torch.cat([growing, self._roots.slot])
+        left = torch.cat([self._growing.slot, self._roots.slot])
         return group_sizes(left, self.slots) == 0
 
     def collect(self, gone: Tensor) -> Rows:
         """Hand out and forget what was evaluated for some images, bool [slots]: ``slot``, ``region``, ``ratio``."""
-        evaluated = Rows.cat([self._latest[:0], *self._evaluated])
+        evaluated = Rows.cat([self._growing[:0], *self._evaluated])
         mine, rest = evaluated.split(gone[evaluated.slot])
         self._evaluated = [rest]
         return mine

@@ -38,9 +38,9 @@ class Pruner:
         if not len(self.sets):
             return self.sets
         parent, cell, child = self.grid.without_each(self.sets.region)
-        left = (cell >= self.sets.cursor[parent]).nonzero().flatten()
-        self._deletions = Rows(parent=parent[left], cell=cell[left])
-        return Rows(slot=self.sets.slot[parent[left]], region=child[left])
+        left = Rows(parent=parent, cell=cell, region=child)[cell >= self.sets.cursor.index_select(0, parent)]
+        self._deletions = left
+        return Rows(slot=self.sets.slot.index_select(0, left.parent), region=left.region)
 
     def advance(self, suffices: Tensor) -> Rows:
         """Take the answers, bool [K]; hand out the sets that are minimal now: ``slot``, ``region`` and ``rank``."""
@@ -98,16 +98,18 @@ class Certifier:
             return self.subsets
         parent, cell, room = self.grid.without_each(self.subsets.room)
         larger = self.subsets[parent]
-        larger = larger.but(region=larger.region | self.grid.single(cell), room=room & self._beyond[cell])
+        larger = larger.but(
+            region=larger.region | self.grid.single(cell), room=room & self._beyond.index_select(0, cell)
+        )
         proper = (self.grid.as_words(larger.region) != self.grid.as_words(larger.root)).any(dim=1)
         subsets = larger[proper]
 
         # The same subset of two roots is one question; the budget counts questions.
         rows, same = unique(*self.grid.keys(subsets.slot, subsets.region))
-        asked = subsets.slot[rows]
-        affordable = rank_in_group(asked) < self.budget - self.spent[asked]
+        asked = subsets.slot.index_select(0, rows)
+        affordable = rank_in_group(asked) < (self.budget - self.spent).index_select(0, asked)
         self.spent.scatter_add_(0, asked, affordable.long())
-        self.subsets, beyond_budget = subsets.split(affordable[same])
+        self.subsets, beyond_budget = subsets.split(affordable.index_select(0, same))
         self._cut = Rows.cat([self._cut, Rows(slot=beyond_budget.slot, region=beyond_budget.root)])
         return self.subsets
 
@@ -146,6 +148,8 @@ def contains_any(grid: Grid, outer: Rows, inner: Rows, most: int = 1 << 22) -> T
 
 def is_among(rows: Rows, others: Rows) -> Tensor:
     """Which rows are equal to one of the others in ``slot`` and ``region``, bool [K]."""
+    if not len(others):
+        return torch.zeros_like(rows.slot, dtype=torch.bool)
     both = Rows.cat([Rows(slot=part.slot, region=part.region) for part in (rows, others)])
     first, same = unique(both.slot, both.region)
     there = torch.zeros(len(first), dtype=torch.bool, device=rows.slot.device)

@@ -26,7 +26,7 @@ from suffice.evidence.search.minimality import Certifier, Pruner, contains_any, 
 from suffice.evidence.settings import Settings
 from suffice.evidence.thresholds import margin, rounded
 from suffice.perturb.probe import Probe
-from suffice.perturb.rows import Rows, group_sizes, rank_in_group
+from suffice.perturb.rows import Rows, group_sizes, rank_in_group, unique
 
 
 class Phase(IntEnum):
@@ -227,7 +227,8 @@ class Searcher:
         if not ready.any():
             return
         before, self._unconfirmed = self._unconfirmed.split(ready[self._unconfirmed.slot])
-        self.mended += self._count(before[~is_among(before, self._mses)])
+        if len(before):
+            self.mended += self._count(before[~is_among(before, self._mses)])
         self.phase[ready] = Phase.CERTIFYING
         if self.settings.minimal == "subset":
             mine = self._mses[ready[self._mses.slot]]
@@ -259,7 +260,8 @@ class Searcher:
         if not len(sets):
             return
         sets = sets.but(certified=torch.full_like(sets.slot, certified, dtype=torch.bool))
-        together = Rows.cat([self._mses, sets]).sorted_by("slot", "region", "rank").first_of_each("slot", "region")
+        together = Rows.cat([self._mses, sets]).sorted_by("rank")
+        together = together[unique(*self.grid.keys(together.slot, together.region))[0]]
         if self.settings.minimal == "subset":
             together = together[~contains_any(self.grid, together, together)]
         self._mses = together
@@ -303,11 +305,13 @@ class Searcher:
         mine = mine.sorted_by("slot", "rank")
         ratio = rounded(self.oracle.sure.ask(mine.slot, mine.region).ratio)  # remembered
         asked, deleted = mine.rank >> BITS & (1 << BITS) - 1, self.deleted[mine.slot]
-        numbers = (column.tolist() for column in (ratio, mine.certified, asked, deleted))
-        threshold, ways = self.settings.threshold, get_args(Way)
+        columns = (ratio, mine.certified, margin(ratio, self.settings.threshold), deleted, asked)
+        rows, ways = zip(*(column.tolist() for column in columns), strict=True), get_args(Way)
         mses = (
-            MSE(cells, ratio, certified, margin(ratio, threshold), ways[deleted], asked)
-            for cells, ratio, certified, asked, deleted in zip(self.grid.to_cells(mine.region), *numbers, strict=True)
+            MSE(cells, ratio, certified, above, ways[deleted], asked)
+            for cells, (ratio, certified, above, deleted, asked) in zip(
+                self.grid.to_cells(mine.region), rows, strict=True
+            )
         )
         return [tuple(islice(mses, number)) for number in self._count(mine)[done].tolist()]
 
