@@ -14,6 +14,7 @@ from typing import Any
 from suffice.errors import MissingExtra, OptionError, StudyError
 from suffice.explorer.errors import Unknown
 from suffice.explorer.reading import Fields
+from suffice.report.figures import queries
 from suffice.study import Study
 from suffice.study.reading import finished_shards
 
@@ -22,6 +23,7 @@ MOST_FILTERS = 16
 FEW_VALUES = 60  # columns of text with no more values than this offer them
 LONGEST_VALUE = 300  # characters of a list that is shown
 BINS = 24
+ROWS = "read_parquet(?, hive_partitioning = true, hive_types_autocast = false, union_by_name = true)"
 HIDDEN = ("picture", "region_words", "region_ratios", "measurement")
 
 COMPARISONS = {
@@ -40,20 +42,27 @@ FITTING = {
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table: its name, and whether it holds a ``"number"``, ``"text"``, ``"flag"`` or ``"list"``."""
+    """A column of a table.
+
+    Attributes:
+        name: Its name.
+        kind: Whether it holds a ``"number"``, ``"text"``, ``"flag"`` or ``"list"``.
+        type: Its type in DuckDB.
+    """
 
     name: str
     kind: str
+    type: str = ""
 
     @property
-    def quoted(self) -> str:
-        """The name as an identifier of SQL."""
-        return '"' + self.name.replace('"', '""') + '"'
+    def value(self) -> str:
+        """Its value in SQL; what is not a number, as metrics give where they do not judge, is missing."""
+        return queries.known(self.name) if self.type in ("FLOAT", "DOUBLE") else queries.name(self.name)
 
     @property
     def shown(self) -> str:
         """What a query selects to show it."""
-        return f"left(CAST({self.quoted} AS VARCHAR), {LONGEST_VALUE})" if self.kind == "list" else self.quoted
+        return f"left(CAST({self.value} AS VARCHAR), {LONGEST_VALUE})" if self.kind == "list" else self.value
 
     def condition(self, comparison: str, value: Any) -> tuple[str, list[Any]]:
         """A condition of SQL, and its parameters."""
@@ -61,7 +70,7 @@ class Column:
             raise OptionError(
                 f"{self.name} cannot be compared by {comparison!r}; it can by {', '.join(FITTING[self.kind])}."
             )
-        written = COMPARISONS[comparison].format(self.quoted)
+        written = COMPARISONS[comparison].format(self.value)
         if comparison in ("missing", "there"):
             return written, []
         if self.kind == "number" and not (isinstance(value, (int, float)) and not isinstance(value, bool)):
@@ -91,7 +100,7 @@ class Tables:
         except ImportError as error:
             raise MissingExtra("Tables of a study need DuckDB: pip install 'suffice[serve]'.") from error
         self._database = duckdb.connect(":memory:")
-        self._lock = threading.Lock()
+        self._lock, self._drawing = threading.Lock(), threading.Lock()
         self._columns = lru_cache(maxsize=64)(self._find_columns)
         self._values = lru_cache(maxsize=64)(self._find_values)
 
@@ -130,19 +139,18 @@ class Tables:
         columns = self._columns(name)
         conditions, parameters = self._conditions(columns, fields.some("filters", MOST_FILTERS))
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-        source = "read_parquet(?, hive_partitioning = true, union_by_name = true)"
         given = [self._files(name), *parameters]
         order = ""
         if (by := fields.maybe_text("sort")) is not None:
             direction = "DESC" if fields.flag("descending") else "ASC"
-            order = f" ORDER BY {_column(columns, by).quoted} {direction} NULLS LAST"
+            order = f" ORDER BY {_column(columns, by).value} {direction} NULLS LAST"
         offset, count = fields.whole("offset", 0, 10**9, 0), fields.whole("count", 1, MOST_ROWS, 50)
         selected = ", ".join(column.shown for column in columns.values())
-        found = self._ask(f"SELECT {selected} FROM {source}{where}{order} LIMIT ? OFFSET ?", [*given, count, offset])
-        total = self._ask(f"SELECT count(*) FROM {source}{where}", given)[0][0]
+        found = self._ask(f"SELECT {selected} FROM {ROWS}{where}{order} LIMIT ? OFFSET ?", [*given, count, offset])
+        total = self._ask(f"SELECT count(*) FROM {ROWS}{where}", given)[0][0]
         answer = {"columns": list(columns), "rows": [_plain(row) for row in found], "all": total, "offset": offset}
         if (binned := fields.maybe_text("bins")) is not None:
-            answer["bins"] = self._spread(_column(columns, binned), source, where, given)
+            answer["bins"] = self._spread(_column(columns, binned), where, given)
         return answer
 
     def figures(self) -> list[dict[str, Any]]:
@@ -161,27 +169,24 @@ class Tables:
         ]  # fmt: skip
 
     def _drawings(self, figures_of: Any) -> list[Any]:
-        with self._lock:
+        with self._drawing:  # rows can be asked for meanwhile
             if not hasattr(self, "_drawn"):
                 self._drawn = list(figures_of(self.study))
         return self._drawn
 
-    def _spread(self, column: Column, source: str, where: str, given: list[Any]) -> dict[str, Any]:
+    def _spread(self, column: Column, where: str, given: list[Any]) -> dict[str, Any]:
         """How many rows lie in each of some bins of a number, or have each of the most frequent texts."""
         if column.kind != "number":
-            counted = f"SELECT CAST({column.quoted} AS VARCHAR) AS v, count(*) FROM {source}{where}"
+            counted = f"SELECT CAST({column.value} AS VARCHAR) AS v, count(*) FROM {ROWS}{where}"
             query = f"{counted} GROUP BY v ORDER BY 2 DESC, 1 LIMIT ?"
             return {"column": column.name, "values": self._ask(query, [*given, BINS])}
-        name = f"CAST({column.quoted} AS DOUBLE)"
-        ends = self._ask(f"SELECT min({name}), max({name}) FROM {source}{where}", given)[0]
+        there = f"(SELECT CAST({column.value} AS DOUBLE) AS v FROM {ROWS}{where}) WHERE isfinite(v)"
+        ends = self._ask(f"SELECT min(v), max(v) FROM {there}", given)[0]
         if None in ends:
             return {"column": column.name, "low": 0.0, "high": 0.0, "counts": []}
         low, high = (float(end) for end in ends)
         width = (high - low) / BINS or 1.0
-        query = (
-            f"SELECT least(CAST(floor(({name} - ?) / ?) AS INTEGER), ?) AS b, count(*) FROM "
-            f"(SELECT {column.quoted} FROM {source}{where}) WHERE {column.quoted} IS NOT NULL GROUP BY b"
-        )
+        query = f"SELECT least(CAST(floor((v - ?) / ?) AS INTEGER), ?) AS b, count(*) FROM {there} GROUP BY b"
         counts = dict(self._ask(query, [low, width, BINS - 1, *given]))
         return {"column": column.name, "low": low, "width": width, "counts": [counts.get(b, 0) for b in range(BINS)]}
 
@@ -202,21 +207,19 @@ class Tables:
         return [store.path(shard.table) for shard in finished_shards(self.study.plan, store, table)]
 
     def _find_columns(self, table: str) -> dict[str, Column]:
-        source = "read_parquet(?, hive_partitioning = true, union_by_name = true)"
-        described = self._ask(f"DESCRIBE SELECT * FROM {source}", [self._files(table)])
-        found = [
-            Column(name, _kind(str(kind))) for name, kind, *_ in described if name not in HIDDEN and kind != "BLOB"
-        ]
+        described = self._ask(f"DESCRIBE SELECT * FROM {ROWS}", [self._files(table)])
+        types = {name: str(kind) for name, kind, *_ in described if name not in HIDDEN and kind != "BLOB"}
+        found = [Column(name, _kind(kind), kind) for name, kind in types.items()]
         found.sort(key=lambda column: column.name != "model")  # the first, as elsewhere
         return {column.name: column for column in found}
 
     def _find_values(self, table: str) -> dict[str, list[str]]:
         """Of columns of text with few values, all of them."""
-        source, found = "read_parquet(?, hive_partitioning = true, union_by_name = true)", {}
+        found = {}
         for column in self._columns(table).values():
             if column.kind == "text" and column.name not in ("image_id", "why"):
-                name = column.quoted
-                query = f"SELECT DISTINCT {name} FROM {source} WHERE {name} IS NOT NULL ORDER BY 1 LIMIT ?"
+                name = column.value
+                query = f"SELECT DISTINCT {name} FROM {ROWS} WHERE {name} IS NOT NULL ORDER BY 1 LIMIT ?"
                 values = [row[0] for row in self._ask(query, [self._files(table), FEW_VALUES + 1])]
                 if 0 < len(values) <= FEW_VALUES:
                     found[column.name] = values

@@ -1,7 +1,13 @@
 """Tables of a study through DuckDB: the same rows as the study has, whatever is asked."""
 
+import math
+import shutil
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from suffice import Study
 from suffice.errors import OptionError, SufficeError
 from suffice.explorer.reading import Fields
 from suffice.explorer.tables import Tables
@@ -49,6 +55,32 @@ def test_lists_have_or_have_not(tables, small_study):
     having = [row for row in small_study.table("evidence").to_pylist() if 2 in row["sizes"]]
     assert rows(tables, filters=[{"column": "sizes", "by": "has", "value": "2"}])[1]["all"] == len(having)
     assert rows(tables, filters=[{"column": "sizes", "by": "has", "value": "'"}])[1]["all"] == 0
+
+
+def test_what_is_not_a_number_is_missing(small_study, tmp_path):
+    """Metrics have NaN where they do not judge; DuckDB takes it for the largest number."""
+    shutil.copytree(small_study.store.place, tmp_path / "run")
+    file = next((tmp_path / "run/tables/measurement=evidence").rglob("*.parquet"))
+    old = pq.read_table(file)
+    at = old.column_names.index("mean_size")
+    values = [math.nan, *old["mean_size"].to_pylist()[1:]]
+    pq.write_table(old.set_column(at, old.schema.field(at), pa.array(values, old.schema.field(at).type)), file)
+    tables = Tables(Study.open(tmp_path / "run"))
+    assert rows(tables, filters=[{"column": "mean_size", "by": "missing"}])[1]["all"] == 1
+    assert rows(tables, filters=[{"column": "mean_size", "by": "≥", "value": 0}])[1]["all"] == 11
+    found, about = rows(tables, sort="mean_size", descending=True, bins="mean_size")
+    assert found[-1]["mean_size"] is None
+    assert sum(about["bins"]["counts"]) == 11
+    tables.close()
+
+
+def test_labels_of_models_are_texts_whatever_they_look_like(tmp_path):
+    models = [{"name": "zoo/resnet", "label": "2024"}]
+    study = Study("years", "scenes:test[:2]", models, {"said": {"kind": "predictions"}})
+    tables = Tables(study.run(tmp_path, device="cpu"))
+    found = tables.rows(Fields({"table": "said", "filters": [{"column": "model", "by": "is", "value": "2024"}]}))
+    assert [row[0] for row in found["rows"]] == ["2024", "2024"]
+    tables.close()
 
 
 def test_how_rows_spread(tables):
@@ -99,8 +131,6 @@ def test_the_page_hears_what_columns_there_are(tables):
 
 
 def test_a_study_that_was_not_run_is_refused(tmp_path):
-    from suffice import Study
-
     study = Study("later", "scenes:test[:2]", ["zoo/resnet"], {"said": {"kind": "predictions"}})
     with pytest.raises(SufficeError, match="were run"):
         Tables(study)

@@ -177,6 +177,10 @@ export class Study {
         const [low, high] = [bins.low + i * bins.width, bins.low + (i + 1) * bins.width];
         return { text: `${written(low)} to ${written(high)}`, count, filter: [{ column: bins.column, by: "≥", value: low }, { column: bins.column, by: i + 1 < bins.counts.length ? "<" : "≤", value: high }] };
       });
+    if (!bars.length) {
+      this.spread.replaceChildren(h("p", { className: "quiet" }, "No row has a value there."));
+      return;
+    }
     const most = Math.max(1, ...bars.map(({ count }) => count));
     this.spread.replaceChildren(h("div", { className: "bins" }, ...bars.map(({ text, count, filter }) => {
       const inside = h("span", { className: "fill" });
@@ -184,7 +188,7 @@ export class Study {
       return h("button", { type: "button", className: "bin", disabled: !count, title: `${text}: ${counted(count, "row")}`, ariaLabel: `${text}: ${counted(count, "row")}; show them`,
         on: { click: () => { this.filters = [...this.filters.filter((one) => one.column !== bins.column), ...filter]; } } }, inside);
     })));
-    const [first, last] = [bars[0]?.text ?? "", bars.at(-1)?.text ?? ""];
+    const [first, last] = [bars[0].text, bars.at(-1).text];
     this.spread.append(h("div", { className: "ends quiet" }, h("span", {}, bins.values ? first : written(bins.low)), h("span", {}, bins.values ? last : written(bins.low + bins.width * bins.counts.length))));
   }
 

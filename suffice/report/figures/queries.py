@@ -67,9 +67,17 @@ def name(column: str) -> str:
     return '"' + column.replace('"', '""') + '"'
 
 
+def known(column: str) -> str:
+    """The values of a column that are numbers, as SQL; metrics have NaN where they do not judge.
+
+    DuckDB takes it from the statistics of a file, which leave NaN out, that ``isnan`` and ``= 'nan'`` are never true.
+    """
+    return f"CASE WHEN isfinite({name(column)}) THEN {name(column)} END"
+
+
 def judged(metric: str) -> str:
-    """The mean of a metric over the images that it judges; the others have NaN."""
-    return f"avg({name(metric)}) FILTER (NOT isnan({name(metric)}))"
+    """The mean of a metric over the images that it judges."""
+    return f"avg({known(metric)})"
 
 
 def geometric(column: str) -> str:

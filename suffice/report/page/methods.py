@@ -160,9 +160,8 @@ def _source(study: Study, scores: MethodScores, metric: str, pair: Pair) -> Sour
     models = scores.shared(metric, pair.first, pair.second)
     named = ", ".join(map(queries.text, models))
     first, second = (f"method = {queries.text(one)} AND model IN ({named})" for one in (pair.first, pair.second))
-    value = f"nullif({queries.name(metric)}, 'nan'::DOUBLE)"
     members = (len(models), len(models))
-    query = queries.difference(study, scores.table, value, first, second, members=members)
+    query = queries.difference(study, scores.table, queries.known(metric), first, second, members=members)
     return source_of(study, scores.table, query, test=f"{TEST}; an image’s value is the mean over models")
 
 
