@@ -13,7 +13,7 @@ import re
 from collections.abc import Collection
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
-from urllib.parse import parse_qs, urlencode
+from urllib.parse import parse_qs, quote, urlencode
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 POLICY = (
@@ -105,8 +105,8 @@ class Guard:
             return None
         rest = parse_qs(scope["query_string"].decode("latin-1"))
         rest.pop("token")
-        path = "/" + scope["path"].lstrip("/\\")  # never another host
-        return (path + (f"?{urlencode(rest, doseq=True)}" if rest else "")).encode("ascii", "ignore")
+        path = "/" + quote(scope["path"].lstrip("/\\"))  # never another host, nor another header
+        return (path + (f"?{urlencode(rest, doseq=True)}" if rest else "")).encode("ascii")
 
     def _set_cookie(self) -> bytes:
         return f"{self.cookie}={self.token}; Path=/; HttpOnly; SameSite=Lax".encode()

@@ -83,6 +83,7 @@ def _listen(host: str, port: int | None) -> socket.socket:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             opened.bind((host, number))
+            opened.listen()  # from now on, so that who opens the link at once waits, and is not refused
         except OSError as error:
             opened.close()
             reason = error.strerror or str(error)

@@ -1,12 +1,14 @@
 """Who may ask, and who may not."""
 
+import socket
+
 import pytest
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
 from suffice.errors import OptionError
 from suffice.explorer.app import make_app
-from suffice.explorer.server import check_host, names_of
+from suffice.explorer.server import _listen, check_host, names_of
 
 TOKEN = "token-of-the-guard"
 ORIGIN = {"Origin": "http://testserver"}
@@ -54,6 +56,7 @@ def test_the_link_leaves_a_cookie_and_no_token_in_the_address(visitor):
 def test_a_link_does_not_lead_elsewhere(visitor):
     assert visitor.get(f"//evil.example/?token={TOKEN}").headers["location"].startswith("/")
     assert not visitor.get(f"//evil.example/?token={TOKEN}").headers["location"].startswith("//")
+    assert visitor.get(f"/a%0d%0ab%3Fc?token={TOKEN}").headers["location"] == "/a%0D%0Ab%3Fc"
 
 
 def test_a_browser_that_has_seen_the_link_is_answered(guest):
@@ -107,6 +110,12 @@ def test_listening_on_the_network_has_to_be_meant():
     assert "evil.example" not in names_of("192.168.1.5")
     assert "192.168.1.5" in names_of("192.168.1.5")
     assert "*" not in names_of("127.0.0.1")
+
+
+def test_the_link_works_as_soon_as_it_is_printed():
+    """Browsers that --open starts may be faster than the server."""
+    with _listen("127.0.0.1", 0) as listening, socket.create_connection(listening.getsockname(), timeout=5):
+        pass
 
 
 def test_any_address_that_is_a_number_is_known_where_all_are_listened_on(explorer):
