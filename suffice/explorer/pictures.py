@@ -88,7 +88,8 @@ class Pictures:
             raise UnreadableImage(f"{name} has {image.width} × {image.height} pixels; expected 8 or more a side.")
         key = "u" + hashlib.sha256(data).hexdigest()[:20]
         with self._lock:
-            self._uploads.get_or(key, lambda: replace(open_images(image)[0], name=name))
+            # As a file: 32 decoded photographs would be gigabytes.
+            self._uploads.get_or(key, lambda: replace(open_images(data, max_pixels=MOST_PIXELS)[0], name=name))
         return key
 
     def listed(self, offset: int, count: int) -> list[dict[str, Any]]:

@@ -70,3 +70,11 @@ def test_only_the_last_uploads_are_kept(photo):
     with pytest.raises(suffice.SufficeError, match="drop it again"):
         pictures[keys[0]]
     assert pictures[keys[-1]].name == "39.png"
+
+
+def test_uploads_are_kept_as_files_which_are_far_smaller_than_their_pixels(photo):
+    data = encoded(photo, "JPEG")
+    pictures = Pictures(suffice.open_images(torch.zeros(1, 3, 8, 8)))
+    kept = pictures[pictures.add(data, "cat.jpg")]
+    assert kept.source.data == data
+    assert kept.decode().size == photo.size
