@@ -21,18 +21,21 @@ PHOTO, MARGIN, GAP, ROW = 300.0, 28.0, 32.0, 34.0
 NAMES, BARS, NUMBERS = 150.0, 240.0, 56.0
 
 
-def bench_card(pixels: Tensor, asked: Question, rows: Sequence[dict[str, Any]], name: str, enough: float = 0.9) -> str:
+def bench_card(
+    pixels: Tensor, hidden: Tensor, asked: Question, rows: Sequence[dict[str, Any]], name: str, enough: float = 0.9
+) -> str:
     """One SVG document: the region at the left, a bar for each model at the right.
 
     Args:
         pixels: What a model saw, [3, H, W] in [0, 1].
+        hidden: What it saw where cells were hidden, likewise.
         asked: What was shown of it.
         rows: For each model ``model``, ``label``, ``ratio`` and ``confidence``.
         name: Of the image.
         enough: Ratio at which a line is drawn.
     """
     photo = as_image(pixels)
-    thumbs = Thumbnails(asked.grid, photo, hidden_picture(photo, asked.baseline, hide="dim"), key=str(asked))
+    thumbs = Thumbnails(asked.grid, photo, hidden_picture(photo, hidden, hide="dim"), key=str(asked))
     left = MARGIN + PHOTO + GAP
     bars, right = left + NAMES, left + NAMES + BARS
     width = right + NUMBERS + MARGIN

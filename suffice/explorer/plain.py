@@ -89,7 +89,8 @@ def _row(fields: Fields) -> dict[str, Any]:
 
 
 def _card(seat: Seat, asked: Question, kind: str, rows: list[dict[str, Any]], name: str) -> dict[str, Any]:
-    svg = bench_card(seat.quick.see(asked.image).pixels[0].cpu(), asked, rows, name, ENOUGH)
+    seen, hidden = seat.quick.see(asked.image).pixels, seat.quick.hidden(asked.image, asked.baseline)
+    svg = bench_card(seen[0].cpu(), hidden[0].cpu(), asked, rows, name, ENOUGH)
     if kind == "svg":
         return {"format": "svg", "svg": svg}
     return {"format": "png", "png": _uri(card_png(svg))}

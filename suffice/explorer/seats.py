@@ -10,6 +10,7 @@ from torch import Tensor
 
 from suffice.attribution import list_methods
 from suffice.draw import to_png
+from suffice.errors import OptionError
 from suffice.explorer.pictures import Kept, Pictures
 from suffice.explorer.reading import Question
 from suffice.perturb import Probe, Runner, make_baseline
@@ -102,23 +103,31 @@ class Desk:
         }
 
     def top(self, image: str, count: int = 5) -> list[dict[str, Any]]:
-        """The classes that the model finds most likely on the whole image."""
+        """The classes that the model finds most likely on the whole image; ``asked`` is what to ask for each as."""
         scores, classes = self.see(image).scores[0].topk(min(count, self.see(image).scores.shape[1]))
         return [
-            {"target": target, "label": self.label(target), "confidence": score}
+            {"target": target, "label": self.label(target), "asked": self.asked(target), "confidence": score}
             for target, score in zip(classes.tolist(), scores.tolist(), strict=True)
         ]
 
     def views(self, image: str, baseline: str) -> dict[str, Any]:
         """What the model sees, and what shows where cells are hidden, as the bytes of PNG files."""
-        pixels, hidden = self.see(image).pixels, self._hidden(image, baseline)
+        pixels, hidden = self.see(image).pixels, self.hidden(image, baseline)
         return {"shown": to_png(pixels[0].cpu()), "hidden": to_png(hidden[0].cpu())}
 
     def label(self, target: int) -> str:
         """The name of a class, or its index as text."""
         return self.net.labels[target] if self.net.labels else str(target)
 
-    def _hidden(self, image: str, baseline: str) -> Tensor:
+    def asked(self, target: int) -> str:
+        """What names a class and no other: its label, or its index where others have that label, too."""
+        label = self.label(target)
+        try:
+            return label if self.net.class_index(label) == target else str(target)
+        except OptionError:
+            return str(target)
+
+    def hidden(self, image: str, baseline: str) -> Tensor:
         """What shows where all is hidden, [1, 3, H, W]."""
         pixels = self.see(image).pixels
         make = partial(make_baseline, baseline, pixels, mean=self.net.mean)

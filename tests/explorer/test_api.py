@@ -6,7 +6,10 @@ import torch
 import suffice
 from suffice.errors import OptionError
 from suffice.explorer import open_explorer
-from suffice.explorer.reading import pack
+from suffice.explorer.card import bench_card
+from suffice.explorer.pictures import Pictures
+from suffice.explorer.reading import Question, pack
+from suffice.explorer.seats import Desk
 
 
 def asked(client, kind, status=200, **data):
@@ -55,6 +58,15 @@ def test_a_class_can_be_chosen_by_name(client):
     assert answer["target"] == 3
     wrong = asked(client, "ask", image="0", grid=7, cells="", target="no such class")
     assert "no class 'no such class'" in wrong["zoo/deit"]["error"]["message"]
+
+
+def test_classes_of_one_name_are_asked_about_by_their_index(oracle):
+    net = oracle.classifier(56).replace(labels=["crane", "crane"])
+    desk = Desk(net, Pictures(suffice.open_images(oracle.image(56))))
+    top = desk.top("0")
+    assert [net.class_index(one["asked"]) for one in top] == [one["target"] for one in top] == [1, 0]
+    named = Desk(net.replace(labels=["crane", "heron"]), desk.pictures)
+    assert [one["asked"] for one in named.top("0")] == ["heron", "crane"]
 
 
 def test_what_wins_instead_is_said(client):
@@ -232,3 +244,13 @@ def test_models_come_with_checkpoints(tmp_path):
     opened.close()
     with pytest.raises(OptionError, match="2 models and 1 checkpoints"):
         open_explorer(models=["zoo/resnet"] * 2, checkpoints=files[:1])
+
+
+def test_a_card_shows_what_the_model_saw(client, explorer):
+    """Some baselines depend on the model, and some on chance."""
+    here = Question("0", 7, (1, 2), "noise")
+    said = asked(client, "card", image="0", model="zoo/resnet", baseline="noise", cells=pack(here.cells, 7))
+    net = suffice.load("zoo/resnet")
+    pixels = net.prepare(suffice.open_images("scenes:test[:1]"))
+    hidden = suffice.perturb.make_baseline("noise", pixels, mean=net.mean)
+    assert said["svg"] == bench_card(pixels[0], hidden[0], here, [], explorer.pictures["0"].name)

@@ -117,6 +117,12 @@ def test_a_drag_paints_and_keys_do_all_of_it(visit, link):
     assert cells[1] - cells[0] == 7
     page.keyboard.press("a")
     answered(page, range(49))
+    page.keyboard.press("n")
+    answered(page, [])
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("Control+a")  # is the browser's
+    page.keyboard.press("i")
+    answered(page, range(49))
 
 
 def test_the_link_is_the_state(visit, link):
@@ -129,6 +135,9 @@ def test_the_link_is_the_state(visit, link):
     page.click("text=Next explanation")
     page.wait_for_selector("text=Explanation 1 of 2")
     answered(page, (30,))
+    page.evaluate("location.hash = location.hash + '&tab=nowhere'")
+    answered(page, (30,))
+    assert page.locator('nav [aria-selected="true"]').inner_text() == "Bench"
     page.wait_for_function("cells => location.hash.includes(cells)", arg=pack((30,), 7))
     page.reload()
     answered(page, (30,))
@@ -179,6 +188,9 @@ def test_maps_with_a_threshold_and_curves(visit, link):
     page.mouse.move(box["x"] + 0.5 * box["width"], box["y"] + 0.5 * box["height"])
     assert page.locator(".maps output").inner_text() != "top 10 %"
     page.locator('input[aria-label^="Share of the image"]').fill("10")
+    page.evaluate("location.hash = location.hash + '&baseline=black'")  # over which these are other curves
+    page.wait_for_selector("text=over the baseline black are not there yet")
+    assert page.locator(".curves").count() == 0
     page.click("text=Put on the bench")
     page.wait_for_selector("text=5 of 49 cells shown")
 
@@ -196,6 +208,21 @@ def test_an_own_image_is_dropped_in(visit, link, tmp_path):
     broken.write_bytes(b"\x89PNG\r\n\x1a\nbroken")
     page.set_input_files('input[type="file"]', broken)
     page.wait_for_selector(".toast.bad >> text=Cannot read broken.png")
+
+
+def test_what_cannot_be_shown_is_not_the_image_before(visit, link):
+    page = visit(link, "image=u0")
+    page.wait_for_selector(".toast.bad >> text=There is no image 'u0'")
+    size = "() => document.querySelector('.bench canvas.board').toDataURL().length"
+    page.wait_for_function(f"{size} < 20000")  # that of the grid alone
+    page.evaluate("() => { location.hash = 'image=1'; }")
+    page.wait_for_function(f"{size} > 25000")
+
+
+def test_what_is_not_enough_does_not_read_as_if_it_were(visit, link):
+    said = visit(link).evaluate("""import("./models.js").then(({ Models }) => [0.8996, 0.9004, 0.891].map((ratio) =>
+        Models.prototype.percent.call({ hello: { enough: 0.9 } }, { ratio, enough: ratio >= 0.9 })))""")
+    assert said == ["89.9 %", "90 %", "89 %"]
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,6 @@ export class App {
       ...(this.study ? [["study", "Study", this.study]] : []),
     ].filter(([name]) => name === "study" || hello.models.length);
     this.tabs = new Map(places.map(([name, text, place]) => [name, { place, tab: this.tab(name, text) }]));
-    if (!this.tabs.has(this.state.get("tab"))) this.state.values.tab = places[0][0];
     this.theme = button("", () => this.nextTheme(), { className: "button small theme" });
     const head = h("header", {},
       h("h1", {}, h("span", { className: "logo", "aria-hidden": "true" }), "suffice", h("span", { className: "quiet" }, " explorer")),
@@ -78,6 +77,7 @@ export class App {
   }
 
   turn() {
+    if (!this.tabs.has(this.state.get("tab"))) this.state.values.tab = this.tabs.keys().next().value; // by a link
     const chosen = this.state.get("tab");
     for (const [name, { place, tab }] of this.tabs) {
       const on = name === chosen;
@@ -101,7 +101,10 @@ export class App {
         if (undoes && !event.target.closest("input, select, textarea")) {
           event.preventDefault();
           event.shiftKey ? this.state.redo() : this.state.undo();
-        } else if (event.target === document.body) root.dispatchEvent(new KeyboardEvent("keydown", { key: event.key, bubbles: false }));
+        } else if (event.target === document.body) {
+          const { key, ctrlKey, metaKey, altKey } = event;
+          root.dispatchEvent(new KeyboardEvent("keydown", { key, ctrlKey, metaKey, altKey, bubbles: false }));
+        }
       });
     }
     root.addEventListener("dragover", (event) => { event.preventDefault(); root.classList.add("dropping"); });
@@ -128,12 +131,16 @@ export class App {
     this.saying = setTimeout(() => { this.toast.hidden = true; }, bad ? 9000 : 6000);
   }
 
-  // A dialog to choose one of many texts.
+  // A dialog to choose one of many texts, or a number.
   pick(title, texts, chosen) {
     const id = "pick-list";
+    const take = ({ value }) => {
+      if (texts.includes(value) || /^\d+$/.test(value)) chosen(value);
+      else this.say(`${value || "Nothing"} is not among them.`, true);
+    };
     const input = h("input", { type: "text", list: id, autocomplete: "off", "aria-label": title });
     const dialog = h("dialog", { className: "pick" },
-      h("form", { method: "dialog", on: { submit: () => { if (texts.includes(input.value)) chosen(input.value); } } },
+      h("form", { method: "dialog", on: { submit: () => take(input) } },
         h("h2", {}, title), input, h("datalist", { id }, ...texts.map((text) => h("option", { value: text }))),
         h("div", { className: "tools" }, h("span", { className: "grow" }),
           button("Cancel", () => dialog.close()), h("button", { className: "button strong", type: "submit" }, "Choose"))));

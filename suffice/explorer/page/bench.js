@@ -135,24 +135,28 @@ export class Bench {
 
   async look() {
     const { state } = this;
+    const ticket = (this.looking = {}); // of answers, the newest question's counts
     this.lead.textContent = state.get("model");
     try {
       const views = await this.channel.ask("views", { image: state.get("image"), model: state.get("model"), baseline: state.get("baseline") });
-      if (!views) return;
+      if (!views || ticket !== this.looking) return;
       this.views = views;
       await this.board.load(views.shown, views.hidden);
       this.fillTargets();
       this.app.seen(this.board.pictures);
     } catch (error) {
-      if (error.kind !== "Lost") this.app.say(error.message, true);
+      if (error.kind === "Lost" || ticket !== this.looking) return;
+      this.app.say(error.message, true);
+      this.board.clear(); // else the image before would stand above what is said of this one
+      this.app.seen(null);
     }
   }
 
   fillTargets() {
     const chosen = this.state.get("target");
-    const likely = (this.views?.top || []).map(({ label, confidence }) => [label, `${label}, ${percent(confidence)}`]);
+    const likely = (this.views?.top || []).map(({ label, asked, confidence }) => [asked, `${label}, ${percent(confidence)}`]);
     const entries = [["", "What each model predicts"], ...likely];
-    if (chosen && !likely.some(([label]) => label === chosen)) entries.push([chosen, chosen]);
+    if (chosen && !likely.some(([asked]) => asked === chosen)) entries.push([chosen, chosen]);
     if (this.hello.labels.length > likely.length) entries.push(["…", "Another class…"]);
     this.target.fill(entries, chosen || "");
   }
@@ -188,8 +192,8 @@ export class Bench {
 
   async act(kind, title) {
     const { state } = this;
-    const image = state.get("image");
-    const found = await this.work.run(kind, { ...this.question, model: state.get("model") }, `${title}: ${state.get("model")}`);
+    const [image, model] = [state.get("image"), state.get("model")];
+    const found = await this.work.run(kind, { ...this.question, model }, `${title}: ${model}`);
     if (!found || image !== state.get("image")) return;
     if (!found.cells) {
       this.app.say(found.why);
@@ -197,7 +201,7 @@ export class Bench {
     }
     this.putList(found.cells, found.grid);
     const which = found.count ? `Explanation ${found.number} of ${found.count}: ` : "";
-    this.app.say(`${which}${counted(found.cells.length, "cell")}, ${percent(found.ratio)} of the confidence of ${state.get("model")}.`);
+    this.app.say(`${which}${counted(found.cells.length, "cell")}, ${percent(found.ratio)} of the confidence of ${model}.`);
   }
 
   get words() {

@@ -48,6 +48,11 @@ export class Board {
     }
   }
 
+  clear() {
+    this.ticket = this.pictures = null;
+    this.draw();
+  }
+
   watch() {
     const canvas = this.canvas;
     canvas.addEventListener("pointerdown", (event) => this.down(event));

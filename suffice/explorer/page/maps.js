@@ -6,6 +6,7 @@ import { mapPixels } from "./colors.js";
 import { button, h, labeled, percent, s, select } from "./dom.js";
 import { Work } from "./work.js";
 
+const KEPT_MAPS = 60;
 const [WIDE, HIGH, LEFT, TOP, FOOT] = [520, 270, 44, 12, 44];
 
 export class Maps {
@@ -70,13 +71,20 @@ export class Maps {
     return this.found.get(this.key());
   }
 
+  // Those over the baseline of the bench: maps do not depend on it.
+  get curves() {
+    return this.map?.curves.get(this.state.get("baseline"));
+  }
+
   refresh() {
     if (this.element.hidden) return;
     const { map } = this;
     this.method.set(this.state.get("method"));
     this.toBench.disabled = this.share.disabled = !map;
-    this.said.textContent = map ? `${this.state.get("method")} of ${map.label} by ${this.state.get("model")}. Move over the curves, or move the threshold: the image shows what has been inserted by then.`
-      : "Choose a method and compute its map; its insertion and deletion curves are drawn beside it.";
+    const which = map && `${this.state.get("method")} of ${map.label} by ${this.state.get("model")}.`;
+    this.said.textContent = !map ? "Choose a method and compute its map; its insertion and deletion curves are drawn beside it."
+      : this.curves ? `${which} Move over the curves, or move the threshold: the image shows what has been inserted by then.`
+        : `${which} Its curves over the baseline ${this.state.get("baseline")} are not there yet; Compute makes them.`;
     this.drawCurves();
     this.board.draw();
   }
@@ -93,11 +101,12 @@ export class Maps {
     const order = Array.from(values.keys()).sort((a, b) => values[b] - values[a]);
     const rank = new Float32Array(values.length);
     order.forEach((pixel, i) => { rank[pixel] = (i + 0.5) / values.length; });
-    const map = { label: found.label, width: found.width, height: found.height, values, rank, curves: null };
+    const map = { label: found.label, width: found.width, height: found.height, values, rank, curves: this.found.get(key)?.curves || new Map() };
     this.found.set(key, map);
+    if (this.found.size > KEPT_MAPS) this.found.delete(this.found.keys().next().value);
     this.refresh();
     const curves = await this.work.run("curves", data, "Insertion and deletion");
-    if (curves) map.curves = curves;
+    if (curves) map.curves.set(data.baseline, curves);
     this.refresh();
   }
 
@@ -150,7 +159,7 @@ export class Maps {
   }
 
   drawCurves() {
-    const curves = this.map?.curves;
+    const { curves } = this;
     if (!curves) {
       this.chart.replaceChildren();
       return;

@@ -87,12 +87,19 @@ export class Models {
     }
     row.bar.style.width = `${(100 * Math.min(answer.ratio, LONGEST)) / LONGEST}%`;
     row.bar.style.backgroundColor = rampColor(this.hello.ramp, answer.ratio, isDark(this.element));
-    row.number.textContent = percent(answer.ratio);
+    const ratio = this.percent(answer);
+    row.number.textContent = ratio;
     row.more.textContent = `${percent(answer.confidence)} of ${percent(answer.whole)}`;
     row.label.replaceChildren(answer.label, ...(answer.wins ? [] : [h("em", {}, answer.says ? ` → ${answer.says.label} ${percent(answer.says.confidence)}` : " → …")]));
     const instead = answer.says ? `, says ${answer.says.label} instead` : "";
     row.element.setAttribute("aria-label",
-      `${name}: ${percent(answer.ratio)} of its confidence in ${answer.label}, ${answer.enough ? "enough" : "not enough"}${instead}`);
+      `${name}: ${ratio} of its confidence in ${answer.label}, ${answer.enough ? "enough" : "not enough"}${instead}`);
+  }
+
+  // With a decimal where what is not enough would read as if it were.
+  percent({ ratio, enough }) {
+    const close = !enough && Math.round(100 * ratio) >= Math.round(100 * this.hello.enough);
+    return close ? `${(Math.floor(1000 * ratio) / 10).toFixed(1)} %` : percent(ratio);
   }
 
   repaint() {
