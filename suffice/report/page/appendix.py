@@ -82,9 +82,15 @@ def prose_of(study: Study) -> list[str]:
     source = plan.asked.to_dict()["images"]["source"]
     images = source if isinstance(source, str) else listed([str(one) for one in source])
     families = dict.fromkeys(model.family for model in plan.models if model.family)
+    of = f" of {counted(len(families), 'family', 'families')}" if families else ""
+    asked = (
+        f" and over the {counted(len(plan.asked.contrasts), 'comparison')} that the study was made for on their own,"
+        if plan.asked.contrasts
+        else ","
+    )
     lines = [
-        f"We studied {counted(len(plan.models), 'model')} ({listed([m.label for m in plan.models], 24)}) of "
-        f"{counted(len(families), 'family', 'families')} on {counted(len(plan.names), 'image')} ({_relative(images)}) "
+        f"We studied {counted(len(plan.models), 'model')} ({listed([m.label for m in plan.models], 24)}){of} "
+        f"on {counted(len(plan.names), 'image')} ({_relative(images)}) "
         f"with suffice {plan.versions.get('suffice', '')} and PyTorch {plan.versions.get('torch', '')}, in "
         f"{plan.asked.run.precision}, with the random seed {plan.asked.run.seed}."
     ]
@@ -96,10 +102,10 @@ def prose_of(study: Study) -> list[str]:
     lines.append(
         "Two models are compared over the images that both have a value for, by Wilcoxon’s signed-rank test "
         "[wilcoxon1945individual], two-sided; p-values are corrected by Holm’s rule [holm1979simple] over all pairs of "
-        "a quantity, and differences with a corrected p-value below 0.05 are called significant. Counts are compared "
-        "by the geometric mean of (1 + first) / (1 + second), with Student’s t interval of its logarithm; other "
-        "quantities by mean differences with bias-corrected and accelerated bootstrap intervals [efron1987better]. "
-        "Intervals are at the 95 % level. Effect sizes are rank-biserial correlations."
+        f"a quantity{asked} and differences with a corrected p-value below 0.05 are called significant. Counts are "
+        "compared by the geometric mean of (1 + first) / (1 + second), with Student’s t interval of its logarithm; "
+        "other quantities by mean differences with bias-corrected and accelerated bootstrap intervals "
+        "[efron1987better]. Intervals are at the 95 % level. Effect sizes are rank-biserial correlations."
     )
     return lines
 
@@ -111,11 +117,12 @@ def _paragraph(table: str, measurement: Any, all_of_it: Iterable[Any]) -> str:
         s = measurement.settings
         share = f"{s.threshold:.0%} of the confidence in the {measurement.target_class} class"
         top = "the class on top"
+        ended = "" if s.max_mses is None else f", which ends with the size at which it has more than {s.max_mses} sets"
         kept = {"ratio": f"keeps {share}", "top-1": f"keeps {top}", "both": f"keeps {top} and {share}"}[s.keeps]
         return (
             f"Evidence ({table}): minimal sufficient explanations{cited} on a grid of {s.grid} × {s.grid} cells. A set "
             f"of cells is sufficient if it {kept}, the other cells showing the baseline {s.baseline!r}. They are found "
-            f"by a beam search of width {s.beam_width} up to {s.max_size} cells and {s.max_mses} sets an image; "
+            f"by a beam search of width {s.beam_width} up to {min(s.max_size, s.grid**2)} cells{ended}; "
             f"sub-explanations are counted as {s.counting!r}, down to a ratio of {s.expand_at:g}."
         )
     if kind == "attribution":
@@ -125,11 +132,14 @@ def _paragraph(table: str, measurement: Any, all_of_it: Iterable[Any]) -> str:
             for label, name, options in methods
         ]
         return f"Maps ({table}): {listed(said, 40)}, of the {measurement.target_class} class."
-    if kind == "metrics":
-        said = [f"{metric}{_cited([metric])}" for metric in measurement.metrics]
+    if kind in ("metrics", "cross-test"):
+        judged = listed([f"{metric}{_cited([metric])}" for metric in measurement.metrics], 40)
+        if kind == "cross-test":
+            judged = f"maps of every model ({measurement.maps}) shown to every model{cited}, judged by {judged}"
         about = _protocol(measurement.protocol)
-        options = f", with {in_words(measurement.options)}" if measurement.options else ""
-        return f"Scores ({table}): {listed(said, 40)}, by the protocol {measurement.protocol!r}{options}. {about}"
+        other = f"Here instead: {in_words(measurement.options)}." if measurement.options else ""
+        what = "Scores" if kind == "metrics" else "Cross-test"
+        return f"{what} ({table}): {judged}, by the protocol {measurement.protocol!r}. {about} {other}".strip()
     if kind == "sanity":
         return (
             f"Sanity ({table}): maps of {measurement.method} while weights are made random{cited}, "
@@ -137,6 +147,8 @@ def _paragraph(table: str, measurement: Any, all_of_it: Iterable[Any]) -> str:
         )
     if kind == "predictions":
         return f"Predictions ({table}): the likeliest classes of whole images, with their softmax probabilities."
+    if kind == "activations":
+        return f"Activations ({table}): the largest activation of each channel of a layer, image by image{cited}."
     return f"{kind.capitalize()} ({table}){cited}."
 
 

@@ -157,6 +157,15 @@ def test_references_are_those_of_what_was_used(report):
     assert cited <= set(keys)
 
 
+def test_the_appendix_says_what_was_done(report):
+    said = {line.partition(" ")[0]: line for line in report.page.methods}
+    settings = report.page.settings[0].rows
+    (grid,) = {int(re.search(r"grid = (\d+)", row[2].text)[1]) for row in settings if row[1].text == "evidence"}
+    assert int(re.search(r"up to (\d+) cells", said["Evidence"])[1]) <= grid**2
+    assert "more than" in said["Evidence"]
+    assert said["Scores"].count("by the protocol") == 1
+
+
 def test_intervals_do_not_break():
     assert tight("39 % fewer [34, 44], p < 0.001 over 5 images") == (
         "39\u00a0% fewer [34,\u00a044], p <\u00a00.001 over 5 images"
