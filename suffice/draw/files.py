@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from html import escape
 from pathlib import Path
 from typing import Any, Literal
 
+from suffice.draw.svg import escaped
 from suffice.errors import MissingExtra, OptionError
 
 Format = Literal["svg", "png", "pdf"]
@@ -52,7 +52,7 @@ def _with_metadata(markup: str, about: str) -> str:
     """An SVG document that says what it comes from, where no viewer shows it."""
     start = markup.index("<svg")
     inside = markup.index(">", start) + 1
-    return f"{markup[:inside]}<metadata>{escape(about)}</metadata>{markup[inside:]}" if about else markup
+    return f"{markup[:inside]}<metadata>{escaped(about)}</metadata>{markup[inside:]}" if about else markup
 
 
 def _converted(markup: str, kind: str) -> bytes:

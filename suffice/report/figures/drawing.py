@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from suffice.draw import save_picture, show
+from suffice.draw.svg import escaped
 from suffice.draw.theme import chart_config, darkened
 from suffice.errors import MissingExtra
 
@@ -85,7 +86,7 @@ class Drawing:
             return darkened(self.svg) if dark else self.svg
         markup: str = _converter().vegalite_to_svg(self.themed(dark, width))
         start = markup.index(">", markup.index("<svg")) + 1
-        about = f"<title>{escape(self.title)}</title><desc>{escape(self.alt)}</desc>"
+        about = f"<title>{escaped(self.title)}</title><desc>{escaped(self.alt)}</desc>"
         return markup[: start - 1] + ' role="img">' + about + markup[start:]
 
     def save(self, path: str | Path, dark: bool = False, width: int = WIDTH) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -156,7 +157,7 @@ def tree_chart(found: Landscape, families: Sequence[str]) -> dict[str, Any]:
     ]
     marked = Marked("model", looks)
     names = [found.models[number] for number in order]
-    labels = f"{names!r}[datum.value]".replace('"', "'")
+    labels = f"{json.dumps(names)}[datum.value]"
     limit = alt.ExprRef(expr="width < 330 ? 110 : 230")
     axis = alt.Axis(
         values=list(range(len(names))),
@@ -282,7 +283,10 @@ def _quality(placed: Landscape) -> tuple[str, str]:
     if placed.projection == "mds":
         return "multidimensional scaling", f"Stress {placed.stress:.2f}: 0 would show all distances truly."
     shown = sum(placed.explained)
-    return "Kernel PCA", f"The plane shows {shown:.0%} of the variance; {placed.negative:.0%} is such that none can."
+    return (
+        "Kernel PCA",
+        f"The plane shows {shown:.0%} of what positions can show; {placed.negative:.0%} of all is beyond them.",
+    )
 
 
 def _ends(placed: Landscape) -> tuple[str, str]:

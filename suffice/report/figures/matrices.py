@@ -267,4 +267,5 @@ def _verdict(matrix: FamilyMatrix) -> str:
     if np.isnan(matrix.p):
         return "no family here has two models, so that this cannot be tested"
     clear = "which could hardly be chance" if matrix.p < 0.05 else "which could be chance"
-    return f"here it is by {matrix.within:+.3f} (permutation of families, p = {matrix.p:.2g}), {clear}"
+    way = "higher" if matrix.within >= 0 else "lower"
+    return f"here it is {way} by {abs(matrix.within):.3f} (permutation of families, p = {matrix.p:.2g}), {clear}"

@@ -239,3 +239,16 @@ def test_the_page_of_the_docs_lists_all_figures():
     assert [row[1].strip(" `") for row in listed] == [one.name for one in known]
     assert [row[2].strip() for row in listed] == [one.title for one in known]
     assert [row[4].strip() for row in listed] == ["; ".join(one.papers) for one in known]
+
+
+def test_any_name_can_stand_at_a_tree():
+    """Names are part of an expression there."""
+    from suffice.compare.landscapes import Landscape
+    from suffice.report.figures.landscapes import tree_chart
+
+    names = ("it's", 'a "b" c', "back\\slash")
+    tree = np.array([[0, 1, 0.1, 2], [2, 3, 0.2, 3]])
+    placed = Landscape(names, np.zeros((3, 2)), "mds", (1.0, 0.0), 0.0, 0.0, tree, None)
+    drawing = Drawing("tree", "A bell \x07 & more", "", "Three.", spec=tree_chart(placed, ["", "", ""]))
+    said = "".join(ElementTree.fromstring(drawing.to_svg()).itertext())
+    assert all(name in said for name in (*names, "A bell \ufffd & more"))
