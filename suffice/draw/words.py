@@ -68,7 +68,7 @@ def shortened(text: str, size: float, width: float) -> str:
     """The text, with its middle left out where it would be too wide: file names differ at their ends."""
     if text_width(text, size) <= width:
         return text
-    keep = len(text)
+    keep = max(min(len(text), int(width / (0.36 * size)) + 1), 2)  # more of the narrowest letters have no room
     while keep > 2 and text_width(text[: keep - keep // 2] + "…" + text[-(keep // 2) :], size) > width:
         keep -= 1
     return text[: keep - keep // 2] + "…" + text[-(keep // 2) :]

@@ -30,3 +30,9 @@ def test_numbers_as_readers_want_them():
 def test_what_no_document_can_hold_is_replaced():
     assert printable("a\x00b\x1b\udcff.jpg") == "a\ufffdb\ufffd\ufffd.jpg"
     assert printable("naïve 猫.jpg") == "naïve 猫.jpg"
+
+
+def test_of_endless_names_only_the_ends_are_looked_at():
+    assert shortened("a" * 10**6, 12, 150) == shortened("a" * 100, 12, 150)
+    assert shortened("i" * 10**6, 12, 150) == shortened("i" * 100, 12, 150)
+    assert shortened("a" * 10, 12, 1) == "a…a"
