@@ -10,6 +10,7 @@ import numpy as np
 
 from suffice.compare import explained_by
 from suffice.draw.theme import Looks
+from suffice.draw.words import counted
 from suffice.report.figures import queries
 from suffice.report.figures.charts import Marked, altair, data_of, sentence, specification
 from suffice.report.figures.choosing import chosen_image
@@ -237,7 +238,9 @@ def _modes(table: pyarrow.Table) -> str:
     for row in table.to_pylist():
         if row["model"] not in best or row["mses"] > best[row["model"]]["mses"]:
             best[row["model"]] = row
-    return sentence(f"{model} {row['size']} cells, {row['share']:.0%} of its MSEs" for model, row in best.items())
+    return sentence(
+        f"{model} {counted(row['size'], 'cell')}, {row['share']:.0%} of its MSEs" for model, row in best.items()
+    )
 
 
 def _halves(table: pyarrow.Table) -> str:
@@ -247,5 +250,5 @@ def _halves(table: pyarrow.Table) -> str:
         enough.setdefault(row["model"], None)
         if enough[row["model"]] is None and row["share"] >= 0.5:
             enough[row["model"]] = row["cells"]
-    words = (f"{m}: {'never' if n is None else f'with {n} cells'}" for m, n in enough.items())
+    words = (f"{m}: {'never' if n is None else 'with ' + counted(n, 'cell')}" for m, n in enough.items())
     return f"Half of the images are explained, by model: {sentence(words)}"

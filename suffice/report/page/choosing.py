@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from suffice.compare.pairwise import Numbers
+from suffice.report.page.wording import counted
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ def choose(seen: Seen, models: Sequence[str], each: int = 2) -> list[Chosen]:
         ("Evidence of the models overlaps the least", _apart(seen), _apart_in_words(seen)),
         ("Most ways to decide", _max(seen.mses), _most_in_words(seen, models)),
         ("Largest minimal sufficient explanation", _max(seen.largest), _largest_in_words(seen, models)),
-        ("Sure of nothing visible, or no evidence", _none(seen), _none_in_words(seen, models)),
+        ("Sure though nothing is visible, or no evidence", _none(seen), _none_in_words(seen, models)),
     ):
         order = [int(i) for i in np.argsort(-score, kind="stable") if np.isfinite(score[i]) and score[i] > 0]
         for index in [i for i in order if i not in taken][:each]:
@@ -124,7 +125,8 @@ def _apart_in_words(seen: Seen) -> Callable[[int], str]:
 def _most_in_words(seen: Seen, models: Sequence[str]) -> Callable[[int], str]:
     def why(index: int) -> str:
         most = int(np.nanargmax(seen.mses[:, index]))
-        return f"{models[most]} has {int(seen.mses[most, index])} minimal sufficient explanations (MSEs) of it."
+        names = ("minimal sufficient explanation (MSE)", "minimal sufficient explanations (MSEs)")
+        return f"{models[most]} has {counted(int(seen.mses[most, index]), *names)} of it."
 
     return why
 
@@ -132,7 +134,9 @@ def _most_in_words(seen: Seen, models: Sequence[str]) -> Callable[[int], str]:
 def _largest_in_words(seen: Seen, models: Sequence[str]) -> Callable[[int], str]:
     def why(index: int) -> str:
         most = int(np.nanargmax(seen.largest[:, index]))
-        return f"{models[most]} has one of {int(seen.largest[most, index])} cells, of which none can go."
+        cells = int(seen.largest[most, index])
+        none = "which cannot" if cells == 1 else "of which none can"
+        return f"{models[most]} has one of {counted(cells, 'cell')}, {none} go."
 
     return why
 

@@ -64,11 +64,13 @@ def sentence(c: Comparison, pair: Pair, size: Size) -> str:
     elif size.value >= TWICE:
         said, ends = f"{first} has {size.value:.1f} times as many {one.noun} as {second}", (size.low, size.high, 1)
     elif size.value >= 1:
-        said = f"{first} has {100 * (size.value - 1):.0f} % more {one.noun} than {second}"
-        ends = (100 * (size.low - 1), 100 * (size.high - 1), 0)
+        places = _places_of_percent(share := 100 * (size.value - 1))
+        said = f"{first} has {share:.{places}f} % more {one.noun} than {second}"
+        ends = (100 * (size.low - 1), 100 * (size.high - 1), places)
     else:
-        said = f"{first} has {100 * (1 - size.value):.0f} % fewer {one.noun} than {second}"
-        ends = (100 * (1 - size.high), 100 * (1 - size.low), 0)
+        places = _places_of_percent(share := 100 * (1 - size.value))
+        said = f"{first} has {share:.{places}f} % fewer {one.noun} than {second}"
+        ends = (100 * (1 - size.high), 100 * (1 - size.low), places)
     said = _capital(said) if said.startswith("the ") else said  # but names stay as they are
     asked = f"{_capital(pair.question)}: " if pair.question and pair.first not in pair.question else ""
     return f"{asked}{said} {interval(*ends)}{'' if asked else _place(c, pair)}."
@@ -159,7 +161,8 @@ def _within(c: Comparison, unclear: Sequence[Pair]) -> str:
     if reach == 0:
         return "all values are the same here, which does not say that they are in other images"
     if c.quantity.counts:
-        return f"if there is a difference, it is less than a factor of about {math.exp(reach):.2g}"
+        factor = math.exp(reach)
+        return f"if there is a difference, it is less than a factor of about {factor:.{places_for(factor - 1)}f}"
     unit = " percentage points" if c.quantity.scale == 100 else ""
     return f"if there is a difference, it is less than about {short(reach, 2)}{unit}"
 
@@ -175,8 +178,9 @@ def _lost_over_trainings(c: Comparison, clear: Sequence[Pair]) -> list[str]:
     ]
 
 
-def _percents(low: float, high: float) -> str:
-    return f"[{100 * low:.0f}, {100 * high:.0f}]"
+def _places_of_percent(share: float) -> int:
+    """Decimals of a percentage: none, but where it would read as 0 or as 100."""
+    return 0 if 1 <= share <= 99 else places_for(share, 100 - share)
 
 
 def _capital(text: str) -> str:

@@ -33,15 +33,25 @@ def test_each_rule_finds_what_it_is_about():
         "Evidence of the models overlaps the least": 5,
         "Most ways to decide": 6,
         "Largest minimal sufficient explanation": 1,
-        "Sure of nothing visible, or no evidence": 2,
+        "Sure though nothing is visible, or no evidence": 2,
     }
     assert found["Models disagree the most about the class"].why == "3 models give 3 different answers."
     assert found["Most ways to decide"].why.startswith("b has 17 ")
     assert found["Largest minimal sufficient explanation"].why.startswith("c has one of 7 cells")
     assert found["Evidence of the models overlaps the least"].why.endswith("both rely on 0 %, on average.")
     assert (
-        found["Sure of nothing visible, or no evidence"].why == "a: the hidden image alone is enough. c: no evidence."
+        found["Sure though nothing is visible, or no evidence"].why
+        == "a: the hidden image alone is enough. c: no evidence."
     )
+
+
+def test_one_is_said_as_one():
+    given = seen(images=2)
+    given.largest[:] = 1
+    given.mses[:] = 1
+    found = by_rule(choose(given, MODELS, each=1))
+    assert found["Most ways to decide"].why == "a has 1 minimal sufficient explanation (MSE) of it."
+    assert found["Largest minimal sufficient explanation"].why == "a has one of 1 cell, which cannot go."
 
 
 def test_no_image_is_chosen_twice():

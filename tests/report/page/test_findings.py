@@ -59,6 +59,20 @@ def test_more_and_times_as_many():
     )
 
 
+def test_small_percentages_do_not_read_as_nothing_nor_large_ones_as_all():
+    few = counts(5000) + 5000
+    slightly = Comparison.of(MSES, {"more": 1.004 * (1 + few) - 1, "few": few})
+    assert "more has 0.40 % more minimal sufficient explanations (MSEs) than few [0.40, 0.40]" in sentences(slightly)[0]
+    hardly_any = Comparison.of(MSES, {"few": few, "few-none": 0.002 * (1 + few) - 1})
+    assert sentences(hardly_any)[0].startswith("few-none has 99.80 % fewer minimal sufficient explanations (MSEs) ")
+
+
+def test_what_could_still_be_is_a_factor_above_one():
+    one = counts(5000, seed=1) + 5000
+    (line,) = untold_of([Comparison.of(MSES, {"one": one, "other": RANDOM.permutation(one)})])
+    assert float(line.split("factor of about ")[1].removesuffix(".")) > 1
+
+
 def test_differences_have_the_interval_of_compare_in_the_direction_of_the_words():
     small = RANDOM.normal(3, 0.5, IMAGES)
     large = small + RANDOM.normal(1.2, 0.4, IMAGES)
