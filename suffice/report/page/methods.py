@@ -29,19 +29,19 @@ def method_table(
     rows, keys = [], []
     models = scores.models_of_methods()
     alike = len(set(models.values())) == 1
+    shown = {metric: [_mean(own) for own in scores.values[metric]] for metric in scores.metrics}
     best = {
-        metric: c.order[0]
+        metric: short(shown[metric][scores.methods.index(c.order[0])])  # what reads the same is marked alike
         for metric, c in comparisons.items()
         if alike and c.order and c.quantity.higher_is_better is not None
     }
-    for method in scores.methods:
+    for number, method in enumerate(scores.methods):
         count = len(models[method])
         cells = [Cell(method)] if alike else [Cell(method), Cell(str(count), float(count))]
         for metric in scores.metrics:
-            values = scores.values[metric][scores.methods.index(method)]
-            mean = float(np.nanmean(values)) if np.isfinite(values).any() else float("nan")
+            mean = shown[metric][number]
             letters = comparisons[metric].letters.get(method, "")
-            cells.append(Cell(short(mean), _known(mean), letters=letters, best=best.get(metric) == method))
+            cells.append(Cell(short(mean), _known(mean), letters=letters, best=short(mean) == best.get(metric)))
         rows.append(cells)
         keys.append({"method": method})
     columns = [Column("Method")]
@@ -268,6 +268,10 @@ def _overlap(one: np.ndarray, other: np.ndarray) -> float:
     shared = len(np.intersect1d(one, other, assume_unique=True))
     either = len(one) + len(other) - shared
     return shared / either if either else float("nan")
+
+
+def _mean(values: np.ndarray) -> float:
+    return float(np.nanmean(values)) if np.isfinite(values).any() else float("nan")
 
 
 def _known(value: float) -> float | None:
