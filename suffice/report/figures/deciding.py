@@ -14,6 +14,7 @@ from suffice.report.figures import queries
 from suffice.report.figures.charts import Marked, altair, data_of, sentence, specification, zoom
 from suffice.report.figures.drawing import Behind, Drawing
 from suffice.report.figures.explanations import lines_chart
+from suffice.report.figures.intervals import TICKS
 from suffice.report.figures.papers import CVPR, PREPRINT
 from suffice.report.figures.reading import by_model, families_of, good_rows, origin, tables_of
 from suffice.report.figures.registry import figure
@@ -101,7 +102,11 @@ def plane_chart(table: pyarrow.Table, height: int = 380) -> dict[str, Any]:
     looks = Looks.of_models(dict(zip(table["model"].to_pylist(), table["family"].to_pylist(), strict=True)))
     marked = Marked("model", looks)
     log = alt.Scale(type="symlog", constant=1, zero=False, nice=False, padding=12, domain=_span(table))
-    across = alt.X("disjunctivism:Q", title="ways to decide: MSEs an image", scale=alt.Scale(zero=False, padding=12))
+    across = alt.X(
+        "disjunctivism:Q",
+        scale=alt.Scale(zero=False, padding=12),
+        axis=alt.Axis(title="ways to decide: MSEs an image", tickCount=TICKS),
+    )
     up = alt.Y(
         "compositionality:Q",
         title="parts at once: sub-explanations ≥ 50 %",

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 DRAWS = 999
+TICKS = 8  # more would stand in each other's way on an axis of decimals
 COLUMNS = ("index", "mses", "mean_size", "distinct_50")
 QUANTITIES = {
     "mses": ("mses", "Minimal sufficient explanations (MSEs) an image", "MSEs an image"),
@@ -91,16 +92,17 @@ def interval_chart(table: pyarrow.Table, axis: str, log: bool = False) -> dict[s
     marked = Marked("model", looks)
     base = alt.Chart(data_of(table)).encode(y=alt.Y("model:N", sort=list(looks.names), axis=names_axis()))
     scale = alt.Scale(type="log") if log else alt.Scale(zero=False, nice=True)
+    across = alt.Axis(title=axis, tickCount=TICKS)
     tips = [
         alt.Tooltip("model:N"), alt.Tooltip("family:N"), alt.Tooltip("mean:Q", format=".4~g"),
         alt.Tooltip("low:Q", format=".4~g", title="from"), alt.Tooltip("high:Q", format=".4~g", title="to"),
         alt.Tooltip("images:Q"), alt.Tooltip("letters:N"),
     ]  # fmt: skip
     rule = base.mark_rule(strokeWidth=2.5).encode(
-        x=alt.X("low:Q", scale=scale, title=axis), x2="high:Q", color=marked.color(legend=False), tooltip=tips
+        x=alt.X("low:Q", scale=scale, axis=across), x2="high:Q", color=marked.color(legend=False), tooltip=tips
     )
     dots = base.mark_point(filled=True, size=95, opacity=1).encode(
-        x=alt.X("mean:Q", scale=scale, title=axis),
+        x=alt.X("mean:Q", scale=scale, axis=across),
         color=marked.color(legend=False),
         shape=marked.shape(legend=False),
         tooltip=tips,
