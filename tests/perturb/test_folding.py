@@ -10,7 +10,7 @@ from torch import nn
 
 import suffice
 from suffice.perturb import Runner
-from suffice.perturb.folding import fold, foldable
+from suffice.perturb.folding import fold, fold_if_exact, foldable
 from suffice.testing.snapshots import model_state
 from suffice.vision import Classifier
 from tests.attribution.nets import MEAN, STD, small_cnn
@@ -263,6 +263,13 @@ def test_a_model_that_says_something_else_without_its_normalization_keeps_it(mak
     torch.testing.assert_close(runner.scores(images), net(images).detach(), rtol=1e-5, atol=1e-6)
     assert type(runner.module.norm) is nn.BatchNorm2d
     assert model_state(net) == before
+
+
+def test_a_model_that_says_nan_is_folded_all_the_same():
+    module = lived_in(Net())
+    module.conv.weight.data[0] = torch.nan
+    fold_if_exact(module, [("conv", "norm")], torch.rand(2, 3, 8, 8))
+    assert isinstance(module.norm, nn.Identity)
 
 
 def test_weights_that_two_convolutions_share():
