@@ -56,7 +56,7 @@ def from_function(
         return maps
 
     own = str(name or getattr(function, "__name__", "function"))
-    return Method(own, adapted, f"{own}, given as a function.", needs=needs)
+    return Method(own, adapted, f"{own}, given as a function.", needs=needs, as_it_is=True)
 
 
 def from_captum(algorithm: type, *, reduction: Reduction = "sum", **options: Any) -> Method:
@@ -83,7 +83,7 @@ def from_captum(algorithm: type, *, reduction: Reduction = "sum", **options: Any
         return over_channels(found.detach(), reduction)
 
     name = f"captum.{getattr(algorithm, '__name__', 'algorithm')}"
-    return Method(name, adapted, f"{name}, by Captum.", needs=("gradients",))
+    return Method(name, adapted, f"{name}, by Captum.", needs=("gradients",), as_it_is=True)
 
 
 def from_cam(algorithm: type, *, layer: str | None = None, **options: Any) -> Method:
@@ -112,7 +112,7 @@ def from_cam(algorithm: type, *, layer: str | None = None, **options: Any) -> Me
         return torch.as_tensor(np.asarray(found)).to(batch.pixels.device)
 
     name = f"cam.{getattr(algorithm, '__name__', 'algorithm')}"
-    return Method(name, adapted, f"{name}, by pytorch-grad-cam.", needs=("gradients", "feature maps"))
+    return Method(name, adapted, f"{name}, by pytorch-grad-cam.", needs=("gradients", "feature maps"), as_it_is=True)
 
 
 def as_explain_func(

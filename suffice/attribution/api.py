@@ -155,7 +155,7 @@ def attribute(
         labels=[net.labels[t] if net.labels else str(t) for t in all_classes.tolist()],
         pictures=torch.cat(pictures),
         skipped=tuple(batches.skipped),
-        about=provenance(net, settings, targets, precision=runner.precision),
+        about=provenance(net, settings, targets, precision="fp32" if chosen.as_it_is else runner.precision),
     )
 
 
@@ -252,6 +252,11 @@ def check_fit(method: Method, net: Classifier, options: Mapping[str, Any]) -> No
 
 def _check_arithmetic(method: Method, precision: AnyPrecision, compile: bool) -> None:
     """What was asked for and cannot be is an error; a runner that is shared by many methods adapts to each instead."""
+    if method.as_it_is and (compile or precision not in ("fp32", "auto")):
+        raise OptionError(
+            f"{method.name} runs a module as it is, never compiled or in another precision; write precision='fp32' and "
+            "no compile=."
+        )
     if compile and method.work not in ("scores", "gradients"):
         raise OptionError(f"{method.name} looks inside the model, which a compiled one does not allow: no compile=.")
     if precision not in ("fp32", "auto") and method.work == "relevance":

@@ -42,6 +42,8 @@ class Method:
         aliases: Other names.
         incompatible: Looks closer at a model than ``needs`` can say: why the method does not fit it, or None.
         lacks: What the method lacks for a model with some options, such as weights of its own; or None.
+        as_it_is: Whether it runs the classifier's own module, or a network of its own, rather than what a runner makes
+            of the module: then it is never compiled, nor in another precision.
         cost: How much memory an image takes, in inputs of the model; so many fewer images come in one batch.
         questions: How many inputs an image puts through the model, a number or a function of the classifier and the
             options; None where that shows only on the way.
@@ -58,6 +60,7 @@ class Method:
     cost: int = 1
     questions: Questions = None
     lacks: Lacks | None = None
+    as_it_is: bool = False
 
     def __str__(self) -> str:
         return self.name
@@ -70,6 +73,11 @@ class Method:
         if "gradients" in self.needs:
             return "gradients" if self.needs == ("gradients",) else "gradients inside"
         return "inside" if "attention" in self.needs else "scores"
+
+    @property
+    def only_fp32(self) -> bool:
+        """Whether it takes no other precision than the model's own."""
+        return self.as_it_is or self.work == "relevance"
 
     def incompatibility(self, net: Classifier, options: Mapping[str, Any] = MappingProxyType({})) -> str | None:
         """Why this method, with these options, does not fit a model; None where it does."""
@@ -106,6 +114,7 @@ def method(
     cost: int = 1,
     questions: Questions = None,
     lacks: Lacks | None = None,
+    as_it_is: bool = False,
 ) -> Callable[[Function], Function]:
     """Declare a method; that is all it takes for it to be listed, called by name, offered by commands, and tested.
 
@@ -126,7 +135,7 @@ def method(
     def declare(function: Function) -> Function:
         about = (inspect.getdoc(function) or "").partition("\n")[0]
         options = MappingProxyType(keyword_options(function, name))
-        facts = (about, reference, needs, options, aliases, incompatible, cost, questions, lacks)
+        facts = (about, reference, needs, options, aliases, incompatible, cost, questions, lacks, as_it_is)
         _registry.add(Method(name, function, *facts), aliases)
         return function
 

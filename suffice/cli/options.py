@@ -96,9 +96,9 @@ def label_of(text: str) -> str:
 
 def note_precision(precision: Precision, methods: list[Method]) -> None:
     """Say which methods run in fp32 though a lower precision is asked for."""
-    in_fp32 = [one.name for one in methods if one.work == "relevance"]
+    in_fp32 = [one.name for one in methods if one.only_fp32]
     if in_fp32 and precision != "fp32":
-        output.note(f"In fp32, as they propagate relevance: {', '.join(in_fp32)}.")
+        output.note(f"In fp32, which they want: {', '.join(in_fp32)}.")
 
 
 def named_precision(precision: AnyPrecision, net: Classifier) -> Precision:

@@ -183,6 +183,17 @@ def test_relevance_is_not_for_lower_precision():
         attribute(net, images, "grad-cam", compile=True)
 
 
+def test_methods_that_run_a_module_as_it_is_say_so():
+    net, images = small_cnn(), pictures(1)
+    bright = suffice.from_function(lambda model, inputs, targets: inputs.abs(), "bright")
+    for asked in ({"precision": "bf16"}, {"compile": True}):
+        with pytest.raises(OptionError, match="bright runs a module as it is"):
+            attribute(net, images, bright, **asked)
+    runner = Runner(net, precision="bf16")
+    assert attribute(net, images, bright, runner=runner).about["precision"] == "fp32"
+    assert attribute(net, images, "rise", runner=runner, masks=9).about["precision"] == "bf16"
+
+
 # The whole compiler also works for the probe, in a test that always runs.
 @pytest.mark.parametrize("backend", [pytest.param("inductor", marks=pytest.mark.slow), "aot_eager"])
 def test_compiled_gradients_agree(backend, monkeypatch):

@@ -118,13 +118,13 @@ def test_all_is_what_fits(tmp_path):
     made = set(Study.open(tmp_path).table("maps")["method"].to_pylist())
     assert {"grad-cam", "rise", "vit-cx", "igos++"} <= made
     assert not {"rollout", "cgw1", "tis"} & made  # which need a transformer
-    assert "In fp32, as they propagate relevance: deep-lift, deep-shap." in done.stderr
+    assert "In fp32, which they want: deep-lift, deep-shap." in done.stderr
 
 
 def test_what_stays_in_fp32_is_said(tmp_path):
     given = ("explain", "scenes:test[:1]", "--model", "zoo/deit", "--device", "cpu", "--method", "cgw1,rollout")
     done = run(*given, "--precision", "bf16", "--out", tmp_path)
-    assert "In fp32, as they propagate relevance: cgw1." in done.stderr
+    assert "In fp32, which they want: cgw1." in done.stderr
 
 
 def test_broken_images_are_skipped(photos):

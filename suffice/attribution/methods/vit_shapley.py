@@ -39,6 +39,7 @@ def _lacks_explainer(net: Classifier, options: Mapping[str, Any]) -> str | None:
     reference="Covert, Kim, Lee, Learning to Estimate Shapley Values with Vision Transformers, ICLR 2023",
     lacks=_lacks_explainer,
     questions=0,
+    as_it_is=True,
 )
 def vit_shapley(batch: Batch, *, explainer: str | Path | LearnedShapley | None = None) -> Tensor:
     """Shapley values of cells as a network has learned them: one forward of it and two of a surrogate.
