@@ -186,7 +186,7 @@ def metrics(
     opened = opened[[number % len(opened) for number in range(images)]]
     how: dict[str, Any] = {"batch_size": batch, "precision": precision, "compile": compile}
     more: dict[str, Any] = {} if steps is None else {"steps": steps}
-    timing = benchmark_metrics(net, opened, [name.strip() for name in names.split(",")], protocol, **how, **more)
+    timing = benchmark_metrics(net, opened, opt.listed(names), protocol, **how, **more)
     _print_one(timing, {"model": net.name, **how}, f"{net.name} · {names} · {protocol}", as_json)
 
 

@@ -31,7 +31,7 @@ def demo(
     from suffice.report import make_report
     from suffice.report.demo import demo_study, run_on_all_cores
 
-    chosen = [name.strip() for name in networks.split(",")] if networks else []
+    chosen = opt.listed(networks or "")
     study = demo_study(images=images, networks=chosen)
     count = len(chosen) or "seventeen"
     output.note(

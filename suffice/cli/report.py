@@ -9,6 +9,7 @@ import typer
 from rich.filesize import decimal
 
 from suffice.cli import output
+from suffice.errors import OptionError
 
 EXAMPLES = output.examples(
     "suffice report runs/first",
@@ -36,6 +37,8 @@ def report(
     from suffice.report import make_report
     from suffice.study import Study
 
+    if format and figures is None:
+        raise OptionError("--format is of the figures; write --figures FOLDER, too.")
     study = Study.open(run)
     page = _place(run, study.store is not None and study.store.local is not None) if out is None else out
     kinds = tuple(format or ("svg", "pdf", "png"))

@@ -74,7 +74,7 @@ def score(
     methods, options = opt.chosen_methods(method, option)
     entries = opt.grid_entries(methods, options, grid)
     opt.note_precision(precision, methods)
-    metrics = tuple(name.strip() for name in metric.split(","))
+    metrics = tuple(dict.fromkeys(opt.listed(metric)))
     metric_options = {} if steps is None else {"steps": steps}
     stopped, left_out = False, dict[str, list[str]]()
     if out is None:

@@ -34,3 +34,4 @@ def test_page_and_figures_go_where_they_are_wanted(folder, tmp_path):
 def test_mistakes_are_one_message(tmp_path):
     done = run("report", tmp_path / "nothing", code=2)
     assert "nothing" in done.stderr
+    assert "write --figures FOLDER" in run("report", tmp_path / "nothing", "--format", "png", code=2).stderr

@@ -14,7 +14,7 @@ MODEL = ("--model", "zoo/resnet", "--device", "cpu")
 def test_table_files_and_what_is_left_out(photos):
     done = run(
         "score", photos, *MODEL, "--method", "gradient,rise,rollout", "--option", "rise.masks=10",
-        "--metric", "insertion,sparseness", "--out", photos / "scores",
+        "--metric", "insertion,sparseness,insertion", "--out", photos / "scores",
     )  # fmt: skip
     lines = done.stdout.splitlines()
     assert lines[0] == "model\tmethod\tinsertion ↑\tsparseness\tforwards\ts / image"
