@@ -74,6 +74,12 @@ class ExplainerImages:
         """Positions of the images to look at on the way."""
         return self.held_out.nonzero().flatten()
 
+    def to_look_at(self, most: int) -> Tensor:
+        """Positions of at most so many of these, evenly taken: files are often sorted by class."""
+        rows = self.validation
+        count = min(most, len(rows))
+        return rows[torch.arange(count) * len(rows) // count]
+
     def fingerprint(self) -> str:
         """Hash of which images these are, and of the classes to explain."""
         return content_hash(*(part.numpy().tobytes() for part in (self.ids, self.targets, self.held_out)))

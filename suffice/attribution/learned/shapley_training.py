@@ -149,7 +149,7 @@ class _Draws:
     @property
     def held_out(self) -> Tensor:
         """Positions of images to look at on the way."""
-        return self.images.validation[:LOOK]
+        return self.images.to_look_at(LOOK)
 
     def pixels(self, rows: Tensor | slice) -> Tensor:
         """The images at some positions, [B, 3, H, W] in [0, 1]."""

@@ -138,7 +138,7 @@ class ExplainerTraining:
 
     def look(self, seconds: float, since: int) -> ExplainerProgress:
         """Where the run stands, with a look at the images held out."""
-        rows = self.images.validation[:LOOK]
+        rows = self.images.to_look_at(LOOK)
 
         def some(part: slice) -> Tensor:
             pixels, targets = self._some(rows[part])
