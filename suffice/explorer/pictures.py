@@ -88,6 +88,7 @@ class Pictures:
             raise UnreadableImage(f"{name} has {image.width} × {image.height} pixels; expected 8 or more a side.")
         key = "u" + hashlib.sha256(data).hexdigest()[:20]
         with self._lock:
+            self._uploads.pop(key, None)  # it may have another name now
             # As a file: 32 decoded photographs would be gigabytes.
             self._uploads.get_or(key, lambda: replace(open_images(data, max_pixels=MOST_PIXELS)[0], name=name))
         return key

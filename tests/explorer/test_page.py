@@ -135,10 +135,10 @@ def test_the_link_is_the_state(visit, link):
     page.click("text=Next explanation")
     page.wait_for_selector("text=Explanation 1 of 2")
     answered(page, (30,))
+    page.wait_for_function("cells => location.hash.includes(cells)", arg=pack((30,), 7))  # it is written a little later
     page.evaluate("location.hash = location.hash + '&tab=nowhere'")
     answered(page, (30,))
     assert page.locator('nav [aria-selected="true"]').inner_text() == "Bench"
-    page.wait_for_function("cells => location.hash.includes(cells)", arg=pack((30,), 7))
     page.reload()
     answered(page, (30,))
 

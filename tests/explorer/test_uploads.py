@@ -61,7 +61,11 @@ def test_too_many_pixels_are_refused_by_their_header(client):
 
 def test_names_are_only_names(client, photo):
     sent = {"X-Name": "..%2F..%2Fetc%2F%3Cscript%3E.png"}
-    assert client.post("/api/upload", content=encoded(photo), headers=sent).json()["data"]["key"].startswith("u")
+    image = client.post("/api/upload", content=encoded(photo), headers=sent).json()["data"]
+    assert image["key"].startswith("u")
+    assert image["name"] == "<script>.png"
+    again = client.post("/api/upload", content=encoded(photo), headers={"X-Name": "cat.png"}).json()["data"]
+    assert (again["key"], again["name"]) == (image["key"], "cat.png")
 
 
 def test_only_the_last_uploads_are_kept(photo):
