@@ -111,8 +111,8 @@ export class Bench {
   // Ask all models; the newest question counts, and answers to older ones are shown only until it is answered.
   ask() {
     cancelAnimationFrame(this.asking);
+    const turn = ++this.turn; // from now on, what comes in is an answer to an older question
     this.asking = requestAnimationFrame(async () => {
-      const turn = ++this.turn;
       const began = performance.now();
       const image = this.state.get("image");
       try {
