@@ -7,10 +7,12 @@ task elsewhere.
 
 from __future__ import annotations
 
+import _thread
 import socket
+import threading
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from itertools import zip_longest
@@ -29,7 +31,8 @@ from suffice.study.store import Store
 
 RETRIES = 3  # of a task whose worker or node was lost
 TASKS = 4  # for each place where one can run, at least, so that all of them end at about the same time
-ENDING = 10.0  # seconds that workers have to leave off when a study is interrupted
+ENDING = 10.0  # seconds that workers have to stop when a study is interrupted
+LOOK = 0.5  # seconds between two looks of a worker at whether it was
 
 
 @dataclass(frozen=True)
@@ -125,8 +128,9 @@ class _Tasks:
         # Workers may have another current folder. The copy leaves behind what this process has opened.
         sent = replace(plan, asked=replace(plan.asked, base=plan.asked.base.resolve()))
         _ = sent.measurements  # of kinds that only this process knows, too
-        place = str(store.local or store.place)
-        self._same = (ray.put(sent), place, uuid4().hex, resources)
+        place, study = str(store.local or store.place), uuid4().hex
+        self._stopped = stop_file(study)
+        self._same = (ray.put(sent), place, study, resources)
         self._task = ray.remote(do_here).options(
             num_gpus=resources.gpus, num_cpus=resources.cpus, max_retries=RETRIES, retry_exceptions=False
         )
@@ -145,7 +149,7 @@ class _Tasks:
                     back, wrong = self._outcome(task)
                     todo, failed = todo + back, failed + wrong
         finally:
-            self._cancel()
+            self._stop()
         return failed
 
     def _submit(self, todo: list[Shard]) -> list[Shard]:
@@ -179,12 +183,18 @@ class _Tasks:
                     pass  # it was done elsewhere
         return back, failed
 
-    def _cancel(self) -> None:
-        """Let workers leave off, and wait until they have."""
-        for task in self._running:
-            self.ray.cancel(task)
-        if self._running:
-            self.ray.wait([*self._running], num_returns=len(self._running), timeout=ENDING)
+    def _stop(self) -> None:
+        """Let workers stop, and wait until they have; tasks that have not begun by then return at once when they do.
+
+        Not by ``ray.cancel``: where a task is just being sent to a worker, it ends this process (Ray 2.60: "Tried to
+        complete task that was not pending").
+        """
+        if not self._running:
+            return
+        self.store.write(self._stopped, b"")
+        _, under_way = self.ray.wait([*self._running], num_returns=len(self._running), timeout=ENDING)
+        if not under_way:
+            self.store.remove(self._stopped)
 
 
 def batches(plan: Plan, todo: Sequence[Shard], pending: set[Shard], blocks: int) -> list[list[Shard]]:
@@ -213,14 +223,17 @@ def do_here(plan: Plan, place: str, study: str, resources: Resources, shards: li
     if not resources.gpus:
         torch.set_num_threads(max(1, int(resources.cpus)))  # results on CPUs depend on it in the last bits
         keep_freed_memory()
+    store = Store(place)
     if _kept is None or _kept[0] != study:
         _kept = None
-        _kept = study, Worker(plan, Store(place), resources.device)
+        _kept = study, Worker(plan, store, resources.device)
     worker = _kept[1]
     busy: list[Shard] = []
     failed = 0
-    with closing(worker):
+    with _stopping(store, stop_file(study)) as stopped, closing(worker):
         for shard, then in zip_longest(shards, shards[1:]):
+            if stopped():
+                break
             waits = any(read in busy for read in plan.inputs(shard))
             outcome = None if waits else worker.do(shard, then)
             if outcome is None:
@@ -228,6 +241,37 @@ def do_here(plan: Plan, place: str, study: str, resources: Resources, shards: li
             else:
                 failed += outcome
     return busy, failed
+
+
+def stop_file(study: str) -> str:
+    """The file that tells workers that a run of a study was interrupted."""
+    return f"locks/stopped-{study}"
+
+
+@contextmanager
+def _stopping(store: Store, file: str) -> Iterator[Callable[[], bool]]:
+    """Ends what is inside soon after a file appears, as Ctrl-C would; yields a function that says whether it has."""
+    over = threading.Event()
+    seen = store.exists(file)
+
+    def watch() -> None:
+        nonlocal seen
+        while not (seen or over.wait(LOOK)):
+            if store.exists(file):
+                seen = True
+                _thread.interrupt_main()
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        try:
+            yield lambda: seen
+        finally:
+            over.set()
+            watcher.join()  # an interrupt on its way arrives here at the latest
+    except KeyboardInterrupt:
+        if not seen:
+            raise
 
 
 @contextmanager

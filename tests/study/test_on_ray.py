@@ -2,12 +2,14 @@
 
 import os
 import signal
+import time
 
 import pytest
 
 from suffice.errors import StudyError, SufficeWarning
 from suffice.study import Study, on_ray
 from suffice.study.plan import Plan, Shard
+from suffice.study.store import Store
 from tests.study.clusters import MEMORY, ray
 from tests.study.processes import contents, done, ended, finished, start, unfinished, wait_for
 from tests.study.small import ANY, MEASURE, make_corner_green, write_study
@@ -79,8 +81,28 @@ def test_an_interrupt_ends_it_cleanly_and_it_goes_on(tmp_path, whole, here, monk
         Study.open(file).run(out, engine="ray", cpus=1)
     assert 3 <= done(out) < 24
     assert not unfinished(out)
+    assert not [*(out / "locks").glob("stopped-*")]
     Study.open(out).run(engine="ray", cpus=1)
     assert contents(out) == expected
+
+
+def test_work_in_a_worker_ends_once_the_study_is_stopped(tmp_path):
+    store = Store(tmp_path)
+    with on_ray._stopping(store, "locks/stopped-1") as stopped:
+        assert not stopped()
+        store.write("locks/stopped-1", b"")
+        for _ in range(6000):
+            time.sleep(0.01)
+        pytest.fail("It was not interrupted.")
+    with on_ray._stopping(store, "locks/stopped-1") as stopped:  # a task that begins later
+        assert stopped()
+    with on_ray._stopping(store, "locks/stopped-2") as stopped:  # of another run
+        assert not stopped()
+
+
+def test_work_in_a_worker_can_be_interrupted_otherwise(tmp_path):
+    with pytest.raises(KeyboardInterrupt), on_ray._stopping(Store(tmp_path), "locks/stopped-1"):
+        signal.raise_signal(signal.SIGINT)
 
 
 def test_memory_of_a_process_is_refused(tmp_path):
