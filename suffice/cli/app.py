@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 from typing import Annotated
@@ -70,6 +71,19 @@ app.command("report", epilog=report.EXAMPLES)(report.report)
 app.command("serve", epilog=serve.EXAMPLES)(serve.serve)
 app.add_typer(train_explainer.train_app, name="train")
 app.add_typer(bench.app, name="bench")
+
+
+def _flow(commands: typer.Typer) -> None:
+    """Let the help of commands wrap as wide as the terminal: typer keeps the line breaks of their docstrings."""
+    for command in commands.registered_commands:
+        paragraphs = inspect.cleandoc(command.help or command.callback.__doc__ or "").split("\n\n")
+        command.help = "\n\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs)
+    for group in commands.registered_groups:
+        if group.typer_instance is not None:
+            _flow(group.typer_instance)
+
+
+_flow(app)
 
 
 def main() -> None:

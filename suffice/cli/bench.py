@@ -13,7 +13,7 @@ from suffice.cli import options as opt
 from suffice.cli import output
 from suffice.cli.groups import ImageOptions, ModelOptions, flat
 
-app = typer.Typer(help="Measure speed on this machine, as ratios against the bare model.", no_args_is_help=True)
+app = typer.Typer(help="Measure speed on this machine, relative to the bare model.", no_args_is_help=True)
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class ResNet(ModelOptions):
     model: Annotated[str, typer.Option("--model", "-m", help="Model to measure.")] = "timm/resnet18"
 
 
-PhotoFiles = Annotated[list[str], typer.Argument(help="Image files, folders, CSV/JSONL lists, or scenes:test[:5].")]
-MaskedBatch = Annotated[int, typer.Option(min=1, help="Masked images per forward.")]
+PhotoFiles = Annotated[list[str], typer.Argument(help=opt.IMAGE_FILES)]
+MaskedBatch = Annotated[int, typer.Option(min=1, help=opt.MASKED_IMAGES)]
 # Headings and formats of tables, in the order of the fields of a timing.
 PROBE_COLUMNS = {
     "questions": "{}", "bare forwards/s": "{:.1f}", "probe forwards/s": "{:.1f}", "efficiency": "{:.3f}",
@@ -52,15 +52,15 @@ METHODS_COLUMNS = {
 @flat
 def probe(
     model: ViT,
-    images: Annotated[int, typer.Option(min=1, help="Images that the questions are about.")] = 4,
+    images: Annotated[int, typer.Option(min=1, help="Number of images to ask about.")] = 4,
     batch: MaskedBatch = 32,
     precision: opt.ModelPrecision = "fp32",
     compile: opt.Compile = False,
-    batches: Annotated[int, typer.Option(min=1, help="Forwards per timing.")] = 4,
+    batches: Annotated[int, typer.Option(min=1, help="Forward passes per timing.")] = 4,
     rounds: Annotated[int, typer.Option(min=1, help="Timings of each kind; the median counts.")] = 5,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Forwards per second of the bare model and inside the probe, and their ratio."""
+    """Measure forward passes per second of the bare model and inside the probe, and their ratio."""
     import torch
 
     from suffice.bench import benchmark_probe
@@ -88,15 +88,15 @@ def probe(
 def evidence(
     photos: PhotoFiles,
     model: ViT,
-    images: Annotated[int, typer.Option(min=1, help="Use the first so many images.")] = 8,
+    images: Annotated[int, typer.Option(min=1, help=opt.FIRST_IMAGES)] = 8,
     at_once: Annotated[int | None, typer.Option(min=1, help="Images searched side by side.")] = None,
     batch: MaskedBatch = 32,
     precision: opt.ModelPrecision = "fp32",
     compile: opt.Compile = False,
-    twin_images: Annotated[int, typer.Option(min=0, help="Images to search one question at a time, too.")] = 1,
+    twin_images: Annotated[int, typer.Option(min=0, help="Images to search again, one question at a time.")] = 1,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Speed of finding evidence, beside the bare model and beside asking one question at a time."""
+    """Measure how fast evidence is found, beside the bare model and beside asking one question at a time."""
     from suffice.bench import benchmark_evidence
 
     net = model.load()
@@ -117,19 +117,20 @@ def evidence(
 def methods(
     model: ResNet,
     photos: Annotated[list[str] | None, typer.Argument(help="Images to explain; default: random ones.")] = None,
-    names: Annotated[str | None, typer.Option("--methods", help="Separated by commas; default: all that fit.")] = None,
+    names: Annotated[str | None, typer.Option("--methods", help="Methods, by commas; default: all that fit.")] = None,
     option: opt.MethodOptions = None,
-    images: Annotated[int, typer.Option(min=1, help="How many images to explain.")] = 4,
-    batch: Annotated[int, typer.Option(min=1, help="Inputs per forward.")] = 32,
-    precision: Annotated[opt.Precision, typer.Option(help="Of the model in our methods; peers have fp32.")] = "fp32",
-    compile: Annotated[bool, typer.Option("--compile", help="Compile the model where a method allows it.")] = False,
-    rounds: Annotated[int, typer.Option(min=1, help="Timings of each; the best counts.")] = 3,
-    peer_images: Annotated[int | None, typer.Option(min=1, help="Time peers on the first so many only.")] = None,
+    images: Annotated[int, typer.Option(min=1, help="Number of images to explain.")] = 4,
+    batch: Annotated[int, typer.Option(min=1, help=opt.INPUTS)] = 32,
+    precision: Annotated[opt.Precision, typer.Option(help="Precision of our methods; peers use fp32.")] = "fp32",
+    compile: Annotated[bool, typer.Option("--compile", help="Compile the model for methods that allow it.")] = False,
+    rounds: Annotated[int, typer.Option(min=1, help="Timings of each method; the best counts.")] = 3,
+    peer_images: Annotated[int | None, typer.Option(min=1, help="Time peers on only the first N images.")] = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Images per second of attribution methods, beside the fastest of the peers that are installed.
+    """Measure images per second of attribution methods, beside the fastest of the peers that are installed.
 
-    Peers are Captum, TorchCAM and pytorch-grad-cam; for RISE, ViT-CX and TIS, which none has, their published loops.
+    Peers are Captum, TorchCAM, and pytorch-grad-cam; for RISE, ViT-CX, and TIS, which none of them has, the published
+    loops.
     """
     import torch
 
@@ -167,18 +168,18 @@ def methods(
 def metrics(
     photos: PhotoFiles,
     model: ResNet,
-    names: Annotated[str, typer.Option("--metric", help="Measured together; separated by commas.")] = (
+    names: Annotated[str, typer.Option("--metric", help="Metrics to measure together, separated by commas.")] = (
         "insertion,deletion"
     ),
-    protocol: Annotated[str, typer.Option(help="Every choice behind them; see suffice score --help.")] = "default",
-    steps: Annotated[int | None, typer.Option(min=1, help="Of curves; default: as the protocol has it.")] = None,
-    images: Annotated[int, typer.Option(min=1, help="Use so many images, the given ones over again if need be.")] = 8,
+    protocol: Annotated[str, typer.Option(help="Protocol of the metrics; see suffice score --help.")] = "default",
+    steps: Annotated[int | None, typer.Option(min=1, help=opt.STEPS)] = None,
+    images: Annotated[int, typer.Option(min=1, help="Number of images; if there are fewer, they are repeated.")] = 8,
     batch: MaskedBatch = 32,
     precision: opt.ModelPrecision = "fp32",
     compile: opt.Compile = False,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Speed of measuring random maps, beside the bare model."""
+    """Measure how fast metrics are measured on random maps, beside the bare model."""
     from suffice.bench import benchmark_metrics
 
     net = model.load()

@@ -12,7 +12,7 @@ import typer
 
 from suffice.cli import options as opt
 from suffice.cli import output
-from suffice.cli.groups import ImagesWithObjects, SeveralModels, flat
+from suffice.cli.groups import OUTPUT, RUN, ImagesWithObjects, SeveralModels, flat, under
 from suffice.errors import OptionError
 
 if TYPE_CHECKING:
@@ -24,6 +24,11 @@ EXAMPLES = output.examples(
     "suffice compare photos/ --model timm/resnet50,timm/deit_small_patch16_224 --out runs/two",
     "suffice compare scenes:test[:20] --model zoo/resnet,zoo/deit --method grad-cam --steps 10",
 )
+
+HEADINGS = {
+    RUN: ("seed", "batch", "precision", "compile"),
+    OUTPUT: ("disputed", "format", "overwrite", "as_json"),
+}
 
 
 @dataclass(frozen=True)
@@ -40,10 +45,11 @@ class PerhapsModels(SeveralModels):
     """The models of a study that the command makes."""
 
     model: Annotated[
-        str, typer.Option("--model", "-m", help="Models, separated by commas, to be compared over images.")
+        str, typer.Option("--model", "-m", help="Models to run on images, separated by commas; not for a study.")
     ] = ""
 
 
+@under(HEADINGS)
 @flat
 def compare(
     images: StudyOrImages,
@@ -51,17 +57,17 @@ def compare(
     measure: Annotated[
         str, typer.Option(help="With --model: what to measure, separated by commas.")
     ] = "predictions,evidence,cross-test,activations",
-    method: Annotated[str, typer.Option(help="With --model: by which maps are made for cross-testing.")] = "igos++",
+    method: Annotated[str, typer.Option(help="With --model: method that makes the maps for cross-testing.")] = "igos++",
     option: opt.MethodOptions = None,
-    steps: Annotated[int | None, typer.Option(min=1, help="Of the curves; default: as the papers have it.")] = None,
-    grid: Annotated[int, typer.Option(help="Cells a side, of the evidence.")] = 7,
+    steps: Annotated[int | None, typer.Option(min=1, help="Steps of the curves; default: as in the papers.")] = None,
+    grid: Annotated[int, typer.Option(help="Cells per side of the grid for evidence.")] = 7,
     count: opt.FirstImages = None,
     out: Annotated[
         Path | None,
-        typer.Option(callback=opt.writable, help="Folder for the tables; with --model, for the study with them."),
+        typer.Option(callback=opt.writable, help="Folder for the tables; with --model, also for the study."),
     ] = None,
     disputed: Annotated[
-        int, typer.Option(min=0, help="With --out: draw so many images that families disagree about the most.")
+        int, typer.Option(min=0, help="With --out: draw the N images that families disagree about the most.")
     ] = 0,
     format: opt.PictureFormat = "svg",
     overwrite: opt.Overwrite = False,
@@ -73,9 +79,9 @@ def compare(
 ) -> None:
     """Compare the models of a study, or two or more models over images.
 
-    Prints what the study allows: accuracies, what averaging models gains; evidence with rankings, paired tests and
-    indices; cross-tests with landscape and families; activations. With --model a study is made first, in --out or a
-    temporary folder; the same command goes on where it ended.
+    Prints what the study allows: accuracies, and what averaging models gains; evidence, with rankings, paired tests,
+    and indices; cross-tests, with landscape and families; activations. With --model, a study is made first, in --out or
+    a temporary folder; with --out, run the same command again to continue it.
     """
     from suffice.compare import compare_study, disputed_images, study_of_models
     from suffice.draw.files import check_format
@@ -101,7 +107,7 @@ def compare(
             stopped = taken.stopped
         else:
             if len(images.images) > 1:
-                raise OptionError("Give one folder of a study; or images, and --model for what is to be compared.")
+                raise OptionError("Give one folder of a study, or images and --model with the models to compare.")
             folder = Path(images.images[0])
         read = Study.open(folder)
         found = compare_study(read)

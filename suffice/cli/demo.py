@@ -18,15 +18,19 @@ EXAMPLES = output.examples(
 
 
 def demo(
-    out: Annotated[Path, typer.Option(callback=opt.writable, help="Folder for what it writes.")] = Path("suffice-demo"),
-    images: Annotated[int | None, typer.Option(min=2, help="Scenes; more tell more, and take longer.")] = None,
-    networks: Annotated[str | None, typer.Option(help="Networks of the zoo, as a,b,c.  [default: all]")] = None,
-    open_it: Annotated[bool, typer.Option("--open", help="Show the report in the browser.")] = False,
+    out: Annotated[Path, typer.Option(callback=opt.writable, help="Folder for the study and its report.")] = Path(
+        "suffice-demo"
+    ),
+    images: Annotated[
+        int | None, typer.Option(min=2, help="Number of scenes; more tell you more, but take longer.")
+    ] = None,
+    networks: Annotated[str | None, typer.Option(help="Networks of the zoo, as a,b,c; default: all.")] = None,
+    open_it: Annotated[bool, typer.Option("--open", help=opt.OPEN_REPORT)] = False,
 ) -> None:
-    """Run the built-in study, and write its report: what is enough for seventeen small networks to decide?
+    """Run the built-in study and write its report: what is enough for seventeen small networks to decide?
 
-    The networks are after those of the papers, were trained on scenes, small pictures made by rule, and come with the
-    package. Takes about three minutes on two cores; begun again, it goes on where it was interrupted.
+    The networks come with the package; they are modeled on those of the papers and were trained on scenes, small
+    pictures made by rule. Takes about three minutes on two cores; if interrupted, run it again to continue.
     """
     from suffice.report import make_report
     from suffice.report.demo import demo_study, run_on_all_cores
@@ -35,8 +39,8 @@ def demo(
     study = demo_study(images=images, networks=chosen)
     count = len(chosen) or "seventeen"
     output.note(
-        f"Asking {count} small networks what is enough for them to decide. Scenes are creatures of 16 kinds, which any "
-        "two of their five parts tell."
+        f"Asking {count} small networks what is enough for them to decide. Scenes show creatures of 16 kinds; any two "
+        "of a creature's five parts tell its kind."
     )
     trouble: list[str] = []
     with output.progress("Parts of the study") as report:
@@ -48,12 +52,11 @@ def demo(
     for finding in made.page.findings:
         output.note(f"• {finding.text} ({finding.shown})")
     output.note(
-        "These are a few scenes and one training of each network: enough to see how it is done, not to settle a "
-        "question.\n"
-        f"\nThe report: {page}\n"
-        f"Touch it:   suffice serve {out / 'run'}\n"
-        "Your own:   suffice evidence PHOTO.jpg --model timm/deit_small_patch16_224 --out evidence\n"
-        "            suffice explain PHOTO.jpg --model timm/resnet50 --method grad-cam,rise,igos++ --score"
+        "A few scenes and one training run of each network are enough to see how it works, not to settle a question.\n"
+        f"\nThe report:  {page}\n"
+        f"Explore it:  suffice serve {out / 'run'}\n"
+        "Your images: suffice evidence PHOTO.jpg --model timm/deit_small_patch16_224 --out evidence\n"
+        "             suffice explain PHOTO.jpg --model timm/resnet50 --method grad-cam,rise,igos++ --score"
     )
     print(page)
     if open_it:

@@ -11,7 +11,7 @@ import typer
 
 from suffice.cli import options as opt
 from suffice.cli import output
-from suffice.cli.groups import ImageOptions, ModelOptions, flat
+from suffice.cli.groups import OUTPUT, RUN, ImageOptions, ModelOptions, flat, under
 from suffice.errors import OptionError
 
 if TYPE_CHECKING:
@@ -25,8 +25,20 @@ EXAMPLES = output.examples(
 
 FEW = 20  # up to so many images are printed, and get figures without being asked for
 LIMITS = ("certify", "max_mses", "max_size", "max_questions")  # numbers that can be none
+HEADINGS = {
+    "Question": ("grid", "threshold", "keeps", "baseline", "above_baseline", "min_confidence", "score"),
+    "Search": (
+        "beam_width", "search", "prefer_disjoint", "exhaustive", "deletion_orders", "max_mses", "max_size",
+        "max_questions",
+    ),
+    "Certainty": ("minimal", "certify", "confirm"),
+    "Extras": ("contrastive", "necessary", "refine", "stability", "second_baseline"),
+    RUN: ("batch", "precision", "compile"),
+    OUTPUT: ("figures", "format", "regions", "subexplanations", "overwrite", "as_json"),
+}  # fmt: skip
 
 
+@under(HEADINGS)
 @flat
 def evidence(
     images: ImageOptions,
@@ -34,98 +46,126 @@ def evidence(
     out: Annotated[
         Path | None,
         typer.Option(
-            callback=opt.writable, help="Folder for the study, graphs and pictures; one that is there is taken up."
+            callback=opt.writable, help="Folder for the study, graphs, and pictures; an existing one is resumed."
         ),
     ] = None,
-    target: Annotated[str | None, typer.Option(help="Class to ask about; default: the predicted one.")] = None,
+    target: Annotated[str | None, typer.Option(help="Class to ask about; default: the predicted class.")] = None,
     preset: Annotated[
         str | None,
         typer.Option(
-            help="Start from named choices instead of the defaults: cvpr2024 or preprint, closest to those papers."
+            help="Settings to start from instead of the defaults: cvpr2024 or preprint, closest to those papers."
         ),
     ] = None,
-    grid: Annotated[int | None, typer.Option(help="Cells a side.  [default: 7]")] = None,
-    threshold: Annotated[float | None, typer.Option(help="Ratio that is enough.  [default: 0.9]")] = None,
+    grid: Annotated[int | None, typer.Option(help="Cells per side of the grid; default: 7.")] = None,
+    threshold: Annotated[
+        float | None,
+        typer.Option(help="Share of the whole image's confidence (the ratio) that is enough; default: 0.9."),
+    ] = None,
     keeps: Annotated[
         Literal["ratio", "top-1", "both"] | None,
-        typer.Option(help="What a set must keep: the ratio, the top class, or both."),
+        typer.Option(help="What a set of cells must keep to be enough: the ratio, the top class, or both."),
     ] = None,
     above_baseline: Annotated[
-        bool, typer.Option("--above-baseline", help="Measure ratios above the baseline's own confidence.")
+        bool, typer.Option("--above-baseline", help="Measure ratios from the baseline's own confidence up, not from 0.")
     ] = False,
     min_confidence: Annotated[
-        float | None, typer.Option(help="Confidence below which there is no evidence.  [default: 0.01]")
+        float | None, typer.Option(help="An image gets no evidence if its confidence is below this; default: 0.01.")
     ] = None,
-    baseline: Annotated[str | None, typer.Option(help="blur, black, gray, noise, … or a file.")] = None,
-    beam_width: Annotated[int | None, typer.Option(help="Sets kept at each level.  [default: 5]")] = None,
-    search: Annotated[Literal["paper", "sag"] | None, typer.Option(help="Candidates: all, or by a seed map.")] = None,
-    exhaustive: Annotated[int | None, typer.Option(help="Evaluate every set of up to so many cells.")] = None,
+    baseline: Annotated[
+        str | None, typer.Option(help="What hidden cells show: blur, black, gray, noise, … or an image file.")
+    ] = None,
+    beam_width: Annotated[
+        int | None, typer.Option(help="Sets of cells kept at each level of the search; default: 5.")
+    ] = None,
+    search: Annotated[
+        Literal["paper", "sag"] | None,
+        typer.Option(help="Cells tried at each level: all (paper), or the most salient by a seed map (sag)."),
+    ] = None,
+    exhaustive: Annotated[int | None, typer.Option(help="Evaluate every set of up to this many cells.")] = None,
     prefer_disjoint: Annotated[
-        bool, typer.Option("--prefer-disjoint", help="Prefer sets that share few cells.")
+        bool, typer.Option("--prefer-disjoint", help="Prefer sets that share few cells with each other.")
     ] = False,
     deletion_orders: Annotated[
-        int | None, typer.Option(help="Orders of deletion where the beam finds nothing.  [default: 4]")
+        int | None,
+        typer.Option(help="If the beam finds nothing, remove cells from the whole image in N orders; default: 4."),
     ] = None,
     max_mses: Annotated[
-        str | None, typer.Option(help="Stop beyond so many explanations, or none.  [default: 10]")
+        str | None,
+        typer.Option(help="Stop once an image has more than this many MSEs; 'none' for no limit; default: 10."),
     ] = None,
-    max_size: Annotated[str | None, typer.Option(help="Largest set to look at, or none.  [default: 18]")] = None,
-    max_questions: Annotated[str | None, typer.Option(help="Most questions an image, or none.")] = None,
+    max_size: Annotated[
+        str | None, typer.Option(help="Largest set to look at, in cells; 'none' for no limit; default: 18.")
+    ] = None,
+    max_questions: Annotated[
+        str | None, typer.Option(help="Most questions (masked images) per image; 'none' for no limit.")
+    ] = None,
     minimal: Annotated[
-        Literal["single", "subset"] | None, typer.Option(help="No single cell can go, or no subset is enough.")
+        Literal["single", "subset"] | None,
+        typer.Option(
+            help="What minimal means: no single cell can be removed (single), or no subset is enough (subset)."
+        ),
     ] = None,
     certify: Annotated[
-        str | None, typer.Option(help="Certify MSEs of up to so many cells, none for all.  [default: 6]")
+        str | None,
+        typer.Option(
+            help="Certify MSEs of up to this many cells (check all their subsets); 'none' for all; default: 6."
+        ),
     ] = None,
     confirm: Annotated[
         Literal["doubtful", "all", "none"] | None,
-        typer.Option(help="What to confirm in fp32 after a search in another precision.  [default: doubtful]"),
+        typer.Option(help="What to confirm in fp32 after a search in another precision; default: doubtful."),
     ] = None,
     stability: Annotated[
-        bool, typer.Option("--stability", help="Ask whether MSEs stay sufficient under small changes.")
+        bool, typer.Option("--stability", help="Also check whether MSEs stay sufficient under small changes.")
     ] = False,
     second_baseline: Annotated[
-        str | None, typer.Option(help="Ask for the ratio of each MSE over this baseline, too.")
+        str | None, typer.Option(help="Also measure the ratio of each MSE over this baseline.")
     ] = None,
     contrastive: Annotated[
-        bool, typer.Option("--contrastive", help="Find sets that are enough, and without which the rest is not.")
+        bool,
+        typer.Option("--contrastive", help="Also find sets that are enough while the rest of the image is not."),
     ] = False,
     necessary: Annotated[
-        bool, typer.Option("--necessary", help="Find the smallest sets without which the rest is not enough.")
+        bool,
+        typer.Option("--necessary", help="Also find the smallest sets without which the rest is not enough."),
     ] = False,
-    refine: Annotated[str | None, typer.Option(help="Refine MSEs on finer grids, such as 14,28.")] = None,
+    refine: Annotated[str | None, typer.Option(help="Also refine MSEs on finer grids, such as 14,28.")] = None,
     score: Annotated[
-        Literal["softmax", "sigmoid"] | None, typer.Option(help="What the confidence is.  [default: softmax]")
+        Literal["softmax", "sigmoid"] | None,
+        typer.Option(help="How the confidence is computed from the model's outputs; default: softmax."),
     ] = None,
-    batch: Annotated[int | None, typer.Option(min=1, help="Masked images per forward.")] = None,
+    batch: Annotated[int | None, typer.Option(min=1, help=opt.MASKED_IMAGES)] = None,
     precision: Annotated[
-        opt.AnyPrecision, typer.Option(help="Precision of the model; auto: what the device is fast in.")
+        opt.AnyPrecision, typer.Option(help="Precision of the model; auto: one that is fast on the device.")
     ] = "fp32",
     compile: opt.Compile = False,
     figures: Annotated[
-        bool | None, typer.Option("--figures/--no-figures", help=f"Draw graphs; default for up to {FEW} images.")
+        bool | None,
+        typer.Option("--figures/--no-figures", help=f"Draw graphs and pictures; default: for up to {FEW} images."),
     ] = None,
     format: opt.PictureFormat = "svg",
     regions: Annotated[
         bool,
-        typer.Option("--regions/--no-regions", help="Keep the regions below the MSEs, for graphs."),
+        typer.Option(
+            "--regions/--no-regions", help="Save the regions below MSEs; without them, graphs show only MSEs."
+        ),
     ] = True,
     subexplanations: Annotated[
-        bool, typer.Option("--subexplanations", help="Also write a table with one row for each of these regions.")
+        bool, typer.Option("--subexplanations", help="Also write a table with one row for each of those regions.")
     ] = False,
     overwrite: opt.Overwrite = False,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Find the smallest regions that are enough for the model to decide, and what lies below them.
+    """Find the smallest regions of an image that are enough for the model to decide, and what lies below them.
 
-    Prints the minimal sufficient explanations (MSEs) of each image and the counts of sub-explanations; for many images,
-    their summary. With --out, all that was found is kept as a study, and for each image there is a folder with the
-    structured attention graph (SVG, JSON, DOT) and a picture of every MSE. What is finished is kept on Ctrl-C, and the
-    same command goes on where it ended.
+    Prints the minimal sufficient explanations (MSEs) of each image and counts of their sub-explanations; for many
+    images, only a summary. With --out, everything found is saved as a study, and each image gets a folder with its
+    structured attention graph (SVG, JSON, DOT) and a picture of every MSE. Ctrl-C keeps what is finished; run the same
+    command again to continue.
     """
     settings = _settings(preset, locals())
     if subexplanations and (out is None or not regions):
-        raise OptionError("--subexplanations needs --out, and the regions that --no-regions leaves out.")
+        raise OptionError("--subexplanations needs --out, and cannot be combined with --no-regions.")
 
     from suffice.cli.evidence_search import KeptSearch, PassingSearch, Search
     from suffice.cli.evidence_words import print_evidence, print_summary
@@ -164,8 +204,7 @@ def evidence(
         with output.asking("Searching"):
             taken = take_up(study, out, device=model.device, overwrite=overwrite)
         searching, stopped = KeptSearch(taken, model.model), taken.stopped
-        if taken.earlier:
-            output.note(f"{taken.earlier} of {len(opened)} were there already.")
+        opt.note_earlier(taken.earlier, len(opened))
 
     printed: list[dict[str, Any]] = []
     about = searching.about
@@ -193,7 +232,7 @@ def evidence(
             written.append(write_subexplanations(searching.each(), out / "subexplanations.parquet", about).name)
         output.note(f"Written to {out}: {', '.join(written)}{', graphs and pictures in figures' if draw else ''}")
     if stopped:
-        output.note(f"Stopped; {kept.num_rows} of {len(opened)} images are kept.")
+        output.note(f"Stopped; {kept.num_rows} of {len(opened)} images are finished.")
     output.finish(searching.skipped, stopped)
 
 

@@ -18,8 +18,8 @@ ENDS = {
     "max_mses": "stopped at the limit of {max_mses} MSEs: their counts are lower bounds.",
     "max_size": "searched up to sets of {max_size} cells: larger MSEs are not counted.",
     "max_questions": "stopped at {max_questions} questions: their counts are lower bounds.",
-    "nothing needed": "decided by the baseline alone: they need no cell at all.",
-    "no confidence": "without evidence: the confidence is below {min_confidence}, and ratios to it mean nothing.",
+    "nothing needed": "decided by the baseline alone: no cell is needed.",
+    "no confidence": "without evidence: the confidence is below {min_confidence}, so ratios to it mean nothing.",
     "not a number": "without evidence: the model returns NaN or infinity.",
     "whole fails": "without evidence: the whole image itself does not suffice.",
 }
@@ -38,7 +38,7 @@ def print_evidence(found: Evidence) -> None:
     rows = list(zip(*columns.values(), strict=True))
     if output.stdout.is_terminal and len(rows) > MOST:
         telling = sorted(found.mses.index(mse) for mse in most_telling(found.mses)[:MOST])
-        title += f"; the {MOST} of {len(rows)} MSEs that tell most (--out and --json have all)"
+        title += f"; the {MOST} most informative of {len(rows)} MSEs (--out and --json have all)"
         rows = [rows[number] for number in telling]
     _table(found, title, tuple(columns), rows, range(len(columns) - 1))
 
@@ -52,7 +52,7 @@ def print_evidence(found: Evidence) -> None:
     spent = ", ".join(f"{name} {n}" for name, n in found.spent.items() if n)
     asked = f"{counted(found.questions, 'masked image')}{f' ({spent})' if spent else ''}"
     cut = " Counts of sub-explanations are lower bounds: max_regions was reached." if found.truncated else ""
-    mended = f" {counted(found.mended, 'MSE')} of the search mended in fp32." if found.mended else ""
+    mended = f" {counted(found.mended, 'MSE')} from the search mended in fp32." if found.mended else ""
     output.note(f"{found.why} {asked}, {counted(found.levels, 'level')}.{mended}{cut}\n")
 
 
@@ -127,8 +127,8 @@ def print_summary(summary: Summary, model: str, settings: Settings) -> None:
     for reason, of in summary.by_reason.items():
         output.note(f"{counted(of.images, 'image')} {ENDS[reason].format(**vars(settings))}")
     if summary.by_deletion:
-        output.note(f"{counted(summary.by_deletion, 'image')} explained by deletion, where the beam found nothing.")
+        output.note(f"{counted(summary.by_deletion, 'image')} explained by deletion because the beam found nothing.")
     if summary.truncated:
-        output.note(f"{counted(summary.truncated, 'image')} with lower bounds as counts of sub-explanations.")
+        output.note(f"{counted(summary.truncated, 'image')} whose counts of sub-explanations are lower bounds.")
     shares = {n: share for n, share in enumerate(summary.explained_with) if n in (1, 2, 3, 5, 8, 10, 15)}
     output.note("Explained with at most n cells: " + ", ".join(f"{n}: {s:.0%}" for n, s in shares.items()))

@@ -10,7 +10,7 @@ import typer
 
 from suffice.cli import options as opt
 from suffice.cli import output
-from suffice.cli.groups import ImageOptions, ModelOptions, flat
+from suffice.cli.groups import OUTPUT, RUN, ImageOptions, ModelOptions, flat, under
 
 if TYPE_CHECKING:
     from suffice.report import Explanations
@@ -23,7 +23,13 @@ EXAMPLES = output.examples(
     "suffice explain scenes:test[:5] --model zoo/deit --method rollout,vit-cx,tis --score --out maps",
 )
 
+HEADINGS = {
+    RUN: ("seed", "batch", "precision"),
+    OUTPUT: ("top", "format", "overwrite", "as_json"),
+}
 
+
+@under(HEADINGS)
 @flat
 def explain(
     images: ImageOptions,
@@ -32,21 +38,23 @@ def explain(
     target: Annotated[
         list[str] | None,
         typer.Option(
-            help="Class to explain, index or label; @label, that of each image; @1, @2, …, its likeliest classes. "
-            "Several draw one row each."
+            help="Class to explain: index or label; @label for each image's own; @1, @2, … for its likeliest classes. "
+            "Repeat it to draw one row per class."
         ),
     ] = None,
-    top: Annotated[int, typer.Option(min=1, help="Predictions to show.")] = 3,
+    top: Annotated[int, typer.Option(min=1, help="Predicted classes to show.")] = 3,
     option: opt.MethodOptions = None,
     score: Annotated[
         bool,
-        typer.Option("--score", help="Measure insertion and deletion, for the table, scores.parquet and the figures."),
+        typer.Option(
+            "--score", help="Also measure insertion and deletion, for the table, figures, and scores.parquet."
+        ),
     ] = False,
     out: Annotated[
         Path | None,
         typer.Option(
             callback=opt.writable,
-            help="Folder for figures, and for maps as a study; one that is there is taken up. Without it, figures and "
+            help="Folder for figures, and for maps as a study; an existing one is resumed. Without --out, figures and "
             "maps are written to explanations.",
         ),
     ] = None,
@@ -57,11 +65,11 @@ def explain(
     precision: opt.ModelPrecision = "fp32",
     as_json: opt.AsJson = False,
 ) -> None:
-    """Draw where each method says that the model finds its reasons, one figure an image, and keep the raw maps.
+    """Draw where each method says the model looks, one figure per image, and save the raw maps.
 
-    A figure has the image with its best predictions, and one overlay a method; with several targets, one row a class.
-    Raw maps are written as safetensors. Methods that do not fit the model are left out and named. With --out, all is
-    kept as a study, and the same command goes on where it ended.
+    A figure shows the image with its top predictions and one overlay per method; with several targets, one row per
+    class. Raw maps are saved as safetensors. Methods that do not fit the model are left out and named. With --out,
+    everything is kept as a study; run the same command again to continue where it stopped.
     """
     from suffice.draw.files import check_format
     from suffice.perturb import Runner
@@ -96,10 +104,9 @@ def explain(
         with output.asking("Explaining"):
             taken = take_up(study, out, device=model.device, overwrite=overwrite)
         if taken.stopped:
-            output.note(f"What is finished is in {out}; the same command goes on.")
+            opt.note_unfinished(out)
             raise KeyboardInterrupt
-        if taken.earlier:
-            output.note(f"{taken.earlier} of {len(opened)} were there already.")
+        opt.note_earlier(taken.earlier, len(opened))
         kept = explanations_of(taken.plan, taken.store, net, opened, model.model, fits, targets, options)
         kept.write_scores(out)
         found = replace(kept, left_out=left_out).draw(out / "figures", top, format)

@@ -24,31 +24,36 @@ COLUMNS = ("figure", "what it shows", "made of", "in papers")
 
 
 def figure(
-    name: Annotated[str | None, typer.Argument(help="Of the figure; none: list all.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Name of the figure; without one, list all.")] = None,
     of: Annotated[
-        list[str] | None, typer.Argument(metavar="RUN|IMAGES", help="The folder of a study; for some, images.")
+        list[str] | None, typer.Argument(metavar="RUN|IMAGES", help="Folder of a study; for some figures, images.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="File (.svg, .png, .pdf), or a folder; default: NAME.svg in this folder.")
+        Path | None, typer.Option(help="File (.svg, .png, .pdf) or folder; default: NAME.svg in the current folder.")
     ] = None,
-    image: Annotated[str | None, typer.Option(help="Of the study: its position, or its name.")] = None,
-    images: Annotated[str | None, typer.Option(help="Of the study, several, separated by commas.")] = None,
+    image: Annotated[str | None, typer.Option(help="Image of the study: its position or its name.")] = None,
+    images: Annotated[str | None, typer.Option(help="Several images of the study, separated by commas.")] = None,
     model: Annotated[str | None, typer.Option("--model", "-m", help="Model, or several, separated by commas.")] = None,
-    method: Annotated[str | None, typer.Option(help="Of the maps; for some figures several.")] = None,
-    metric: Annotated[str | None, typer.Option(help="Of the scores.")] = None,
-    measurement: Annotated[str | None, typer.Option(help="Of the study, where several could be meant.")] = None,
+    method: Annotated[str | None, typer.Option(help="Method of the maps; for some figures, several.")] = None,
+    metric: Annotated[str | None, typer.Option(help="Metric of the scores.")] = None,
+    measurement: Annotated[str | None, typer.Option(help="Measurement of the study, if several would fit.")] = None,
     targets: Annotated[
-        str | None, typer.Option(help="Classes to explain: labels, @1, @2, …, separated by commas.")
+        str | None,
+        typer.Option(help="Classes to explain: labels, or @1, @2, … for the likeliest; separated by commas."),
     ] = None,
-    option: Annotated[list[str] | None, typer.Option(help="Further option of the figure: NAME=VALUE.")] = None,
-    checkpoint: Annotated[Path | None, typer.Option(help="Weights of the model instead of the published ones.")] = None,
+    option: Annotated[
+        list[str] | None, typer.Option(help="Another option of the figure: NAME=VALUE; may be repeated.")
+    ] = None,
+    checkpoint: Annotated[Path | None, typer.Option(help=opt.CHECKPOINT)] = None,
     device: opt.Device = None,
-    dark: Annotated[bool, typer.Option("--dark", help="For dark pages.")] = False,
-    width: Annotated[int | None, typer.Option(min=100, help="Of a chart, in pixels.")] = None,
-    table: Annotated[bool, typer.Option("--table", help="Also write the numbers, as CSV beside the figure.")] = False,
+    dark: Annotated[bool, typer.Option("--dark", help="Draw the figure for a dark background.")] = False,
+    width: Annotated[int | None, typer.Option(min=100, help="Width of a chart, in pixels.")] = None,
+    table: Annotated[
+        bool, typer.Option("--table", help="Also write the numbers, as a CSV file beside the figure.")
+    ] = False,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Draw a figure of a study, or of a model and images; without a name, list all figures."""
+    """Draw a figure from a study, or from a model and images; without a name, list all figures."""
     from suffice.draw.files import is_picture
     from suffice.report.figures import find_figure
 

@@ -5,10 +5,11 @@ A command takes a group as one parameter, and :func:`flat` makes the options of 
 
 from __future__ import annotations
 
+import copy
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import typer
 
+from suffice.cli import options as opt
 from suffice.errors import ImageError, OptionError
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ Command = Callable[..., None]
 Resize = Literal["crop", "squash"]
 
 _MODEL, _IMAGES = "Model", "Images"  # headings of help
+RUN, OUTPUT = "Run", "Output"  # headings that commands with many options put some of theirs under
 
 
 def flat(command: Command) -> Command:
@@ -64,50 +67,78 @@ def flat(command: Command) -> Command:
     return called
 
 
+def under(headings: Mapping[str, tuple[str, ...]]) -> Callable[[Command], Command]:
+    """A command whose help shows some of its options under headings.
+
+    Args:
+        headings: The parameters of each heading, in the order in which help shows them; others stay where they are.
+    """
+
+    def headed(command: Command) -> Command:
+        declared = dict(inspect.signature(command, eval_str=True).parameters)
+        moved = [_with_heading(declared.pop(name), heading) for heading, names in headings.items() for name in names]
+        parameters = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in (*moved, *declared.values())]
+        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        command.__annotations__ = {one.name: one.annotation for one in parameters}
+        return command
+
+    return headed
+
+
+def _with_heading(parameter: inspect.Parameter, heading: str) -> inspect.Parameter:
+    option = copy.copy(parameter.annotation.__metadata__[0])
+    option.rich_help_panel = heading
+    return parameter.replace(annotation=Annotated[parameter.annotation.__origin__, option])
+
+
 @dataclass(frozen=True)
 class ModelOptions:
     """The model that a command is about."""
 
     model: Annotated[
         str,
-        typer.Option("--model", "-m", help="Model, such as timm/resnet50; your own as mymodule:make_model."),
+        typer.Option("--model", "-m", help="Model, such as timm/resnet50, or your own as mymodule:make_model."),
     ]
-    checkpoint: Annotated[
-        Path | None, typer.Option(help="Weights to use instead of the published ones.", rich_help_panel=_MODEL)
-    ] = None
+    checkpoint: Annotated[Path | None, typer.Option(help=opt.CHECKPOINT, rich_help_panel=_MODEL)] = None
     random_weights: Annotated[
-        bool, typer.Option("--random-weights", help="Random weights; needs no network.", rich_help_panel=_MODEL)
+        bool,
+        typer.Option("--random-weights", help="Use random weights; nothing is downloaded.", rich_help_panel=_MODEL),
     ] = False
-    device: Annotated[
-        str | None,
-        typer.Option(help="cpu, cuda, cuda:1, …; default the first GPU, else the CPU.", rich_help_panel=_MODEL),
-    ] = None
+    device: Annotated[str | None, typer.Option(help=opt.DEVICE, rich_help_panel=_MODEL)] = None
     labels: Annotated[
         str | None,
-        typer.Option(help="Names of the classes, as a,b,c, or a file, one a line.", rich_help_panel=_MODEL),
+        typer.Option(help="Class names: a,b,c, or a file with one name per line.", rich_help_panel=_MODEL),
     ] = None
     prompt: Annotated[
         list[str] | None,
         typer.Option(
-            help="For CLIP and SigLIP: the text, with {} for the label; several are averaged.", rich_help_panel=_MODEL
+            help="For CLIP and SigLIP: text with {} for the label; repeat it to average several.",
+            rich_help_panel=_MODEL,
         ),
     ] = None
     num_classes: Annotated[
         int | None,
-        typer.Option(min=1, help="Number of classes, where it is not the published one.", rich_help_panel=_MODEL),
+        typer.Option(
+            min=1, help="Number of classes, if it is not that of the published weights.", rich_help_panel=_MODEL
+        ),
     ] = None
     size: Annotated[
-        int | None, typer.Option(min=1, help="Height and width of the input, in pixels.", rich_help_panel=_MODEL)
+        int | None, typer.Option(min=1, help="Input height and width, in pixels.", rich_help_panel=_MODEL)
     ] = None
     mean: Annotated[
         str | None,
-        typer.Option(help="Mean of red, green and blue, as 0.485,0.456,0.406; of gray, one.", rich_help_panel=_MODEL),
+        typer.Option(
+            help="Mean of red, green, and blue, such as 0.485,0.456,0.406; for gray, one number.",
+            rich_help_panel=_MODEL,
+        ),
     ] = None
     std: Annotated[
-        str | None, typer.Option(help="Standard deviation likewise, as 0.229,0.224,0.225.", rich_help_panel=_MODEL)
+        str | None,
+        typer.Option(help="Standard deviation in the same form, such as 0.229,0.224,0.225.", rich_help_panel=_MODEL),
     ] = None
     resize: Annotated[
-        Resize | None, typer.Option(help="Overrule the weights' own resize rule.", rich_help_panel=_MODEL)
+        Resize | None,
+        typer.Option(help="Override the resize rule that comes with the weights.", rich_help_panel=_MODEL),
     ] = None
 
     @contextmanager
@@ -148,7 +179,7 @@ class ModelOptions:
 class SeveralModels(ModelOptions):
     """The models that a command is about."""
 
-    model: Annotated[str, typer.Option("--model", "-m", help="Models, separated by commas; see suffice models.")]
+    model: Annotated[str, typer.Option("--model", "-m", help="Models, separated by commas; suffice models lists them.")]
 
     @property
     def each(self) -> list[SeveralModels]:
@@ -160,17 +191,20 @@ class SeveralModels(ModelOptions):
 class ImageOptions:
     """The images that a command is about."""
 
-    images: Annotated[list[str], typer.Argument(help="Image files, folders, CSV/JSONL lists, or scenes:test[:5].")]
+    images: Annotated[list[str], typer.Argument(help=opt.IMAGE_FILES)]
     root: Annotated[
         Path | None,
-        typer.Option(help="Folder of the paths in a list; default: that of the list.", rich_help_panel=_IMAGES),
+        typer.Option(
+            help="Folder that paths in a list are relative to; default: the list's own.", rich_help_panel=_IMAGES
+        ),
     ] = None
-    max_pixels: Annotated[
-        int | None, typer.Option(min=1, help="Refuse to decode larger images.", rich_help_panel=_IMAGES)
-    ] = None
+    max_pixels: Annotated[int | None, typer.Option(min=1, help=opt.MAX_PIXELS, rich_help_panel=_IMAGES)] = None
     on_error: Annotated[
         Literal["skip", "raise"],
-        typer.Option(help="Skip files that cannot be read and name them, or end.", rich_help_panel=_IMAGES),
+        typer.Option(
+            help="If a file cannot be read: skip it and name it at the end, or raise an error and stop.",
+            rich_help_panel=_IMAGES,
+        ),
     ] = "skip"
 
     @contextmanager
@@ -220,7 +254,9 @@ class ImagesWithObjects(ImageOptions):
 
     boxes: Annotated[
         Path | None,
-        typer.Option(help="CSV or JSONL with columns path and boxes: objects in the images.", rich_help_panel=_IMAGES),
+        typer.Option(
+            help="CSV or JSONL file with columns path and boxes: where the objects are.", rich_help_panel=_IMAGES
+        ),
     ] = None
 
     def open(self, count: int | None = None) -> Images:
@@ -244,7 +280,9 @@ def _names(text: str | None) -> list[str] | None:
     elif "," in text:
         names = text.split(",")
     else:
-        raise OptionError(f"--labels {text} is no file; for names write cat,dog, and cat, for one alone.")
+        raise OptionError(
+            f"--labels {text} is not a file; write names as cat,dog (a single one ends with a comma: cat,)."
+        )
     return [name.strip() for name in names if name.strip()]
 
 

@@ -22,10 +22,12 @@ METHODS_EXAMPLES = output.examples("suffice methods", "suffice methods --model t
 
 
 def models(
-    pattern: Annotated[str | None, typer.Argument(help="Shell-style pattern, such as 'timm/*swin*'.")] = None,
+    pattern: Annotated[
+        str | None, typer.Argument(help="Shell-style pattern, such as 'timm/*swin*'; without one, list sources.")
+    ] = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """List the models that can be loaded, with their family."""
+    """List the models that can be loaded, and their families."""
     from suffice.vision.models import model_entries, sources
 
     if pattern is None and not as_json:
@@ -56,10 +58,10 @@ def _print_models(found: list[ModelEntry]) -> None:
 
 
 def methods(
-    model: Annotated[str | None, typer.Option("--model", "-m", help="Say which fit this model.")] = None,
+    model: Annotated[str | None, typer.Option("--model", "-m", help="Also say which methods fit this model.")] = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """List attribution methods: what they do, what they need of a model, and their options."""
+    """List attribution methods: what they show, what they need from a model, and their options."""
     from suffice.attribution import all_methods
     from suffice.vision.own import is_own
 

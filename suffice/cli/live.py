@@ -61,7 +61,7 @@ def checkpoint_of(checkpoint: Path, resume: bool) -> Path:
     """The file in which the state of a run is saved; it has to be there to go on from, and must not otherwise."""
     if checkpoint.exists() and not resume:
         raise OptionError(
-            f"{checkpoint} holds an unfinished run. Go on with --resume, remove it, or choose another --out."
+            f"{checkpoint} holds an unfinished run. Continue it with --resume, delete it, or choose another --out."
         )
     if resume and not checkpoint.exists():
         raise CheckpointError(f"There is nothing to resume: {checkpoint} does not exist. Start without --resume.")
@@ -76,7 +76,7 @@ def saved_on_interrupt(checkpoint: Path) -> Iterator[None]:
     except KeyboardInterrupt:
         if checkpoint.exists():
             again = shlex.join(["suffice", *(a for a in sys.argv[1:] if a != "--resume"), "--resume"])
-            output.note(f"Stopped; the state is in {checkpoint}. Go on with:\n  {again}")
+            output.note(f"Stopped; the state is saved in {checkpoint}. Continue with:\n  {again}")
         raise typer.Exit(130) from None
 
 

@@ -19,7 +19,7 @@ PHRASES = {
     ", such as weights.transforms() of torchvision": "",
     "suffice.list_methods() lists": "suffice methods lists",
     "No model of the study is measured by maps; see its key 'models'.": "No --method fits; suffice methods lists more.",
-    "Take another folder.": "Take another folder, or begin anew: --overwrite.",
+    "Take another folder.": "Take another folder, or start over with --overwrite.",
 }
 NAMES = {"batch_size": "batch", "targets": "target", "methods": "method"}  # other names of options
 _LISTED = re.compile(r"suffice\.list_models\('([^']*)'\) lists them all")

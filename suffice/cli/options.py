@@ -26,24 +26,54 @@ Precision = Literal["fp32", "ieee", "tf32", "bf16", "fp16"]
 AnyPrecision = Literal["fp32", "ieee", "tf32", "bf16", "fp16", "auto"]
 Format = Literal["svg", "png", "pdf"]
 
-Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:1, …; default the first GPU, else the CPU.")]
+# Help that options of several commands share, which are declared in more than one way.
+CHECKPOINT = "Weights file to use instead of the published weights."
+DEVICE = "Device, such as cpu, cuda, or cuda:1; default: the first GPU, or the CPU if there is none."
+FIRST_IMAGES = "Use only the first N images."
+IMAGE_FILES = "Image files, folders, CSV/JSONL lists, or built-in scenes such as scenes:test[:5]."
+INPUTS = "Inputs per forward pass."
+MASKED_IMAGES = "Masked images per forward pass."
+MAX_PIXELS = "Refuse to decode images with more pixels than this."
+OPEN_REPORT = "Open the report in the browser."
+STEPS = "Steps of the curves; default: set by the protocol."
+
+Device = Annotated[str | None, typer.Option(help=DEVICE)]
 MethodNames = Annotated[
-    str, typer.Option("--method", help="Methods, separated by commas, or all; see suffice methods.")
+    str, typer.Option("--method", help="Attribution methods, separated by commas, or all; see suffice methods.")
 ]
 MethodOptions = Annotated[
     list[str] | None,
-    typer.Option("--option", help="Option of a method: NAME=VALUE, or METHOD.NAME=VALUE where several differ."),
+    typer.Option(
+        "--option", help="Method option: NAME=VALUE for all methods, METHOD.NAME=VALUE for one; may be repeated."
+    ),
 ]
-FirstImages = Annotated[int | None, typer.Option("--images", min=1, help="Use the first so many images.")]
-Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
-Batch = Annotated[int | None, typer.Option(min=1, help="Inputs per forward.")]
+FirstImages = Annotated[int | None, typer.Option("--images", min=1, help=FIRST_IMAGES)]
+Seed = Annotated[int, typer.Option(help="Seed for everything random.")]
+Batch = Annotated[int | None, typer.Option(min=1, help=INPUTS)]
 ModelPrecision = Annotated[
-    Precision, typer.Option("--precision", help="Precision of the model; fp16 is finer than bf16.")
+    Precision, typer.Option("--precision", help="Precision of the model; fp16 rounds less than bf16.")
 ]
 Compile = Annotated[bool, typer.Option("--compile", help="Compile the model with torch.compile.")]
-PictureFormat = Annotated[Format, typer.Option("--format", help="Of pictures; png, pdf: needs vl-convert-python.")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Remove the study that is in the folder first.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+PictureFormat = Annotated[
+    Format, typer.Option("--format", help="Format of pictures; png and pdf need vl-convert-python.")
+]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Delete the study in the folder and start over.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
+# Of commands that train.
+TrainingImages = Annotated[
+    list[str], typer.Option("--images", help="Images to train on: a folder, files, or a list; repeat for several.")
+]
+Never = Annotated[
+    list[str] | None,
+    typer.Option("--never", help="Images for later evaluation: left out of training, recognized by their content."),
+]
+Alters = Annotated[
+    bool, typer.Option("--alters", help="Randomly crop and mirror images each time they are seen; for small sets.")
+]
+Steps = Annotated[int | None, typer.Option(min=1, help="Number of batches; overrides --epochs.")]
+TrainingBatch = Annotated[int | None, typer.Option("--batch", min=1, help="Images per batch; default: 32.")]
+CheckpointEvery = Annotated[int, typer.Option(min=1, help="Steps between two checkpoints.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue where the same command was stopped.")]
 
 
 def listed(text: str) -> list[str]:
@@ -86,7 +116,18 @@ def note_left_out(methods: list[Method], net: Classifier, options: dict[str, dic
 def note_misfits(model: str, names: list[str]) -> None:
     """Say that these do not fit a model, if there are any."""
     if names:
-        output.note(f"Left out, as they do not fit {model}: {', '.join(names)}.")
+        output.note(f"Left out because they do not fit {model}: {', '.join(names)}.")
+
+
+def note_earlier(earlier: int, images: int) -> None:
+    """Say how many of the images of a study were finished before, if any were."""
+    if earlier:
+        output.note(f"{earlier} of {images} images were already done.")
+
+
+def note_unfinished(folder: str | Path) -> None:
+    """Say where the finished part of a study is, and how to go on."""
+    output.note(f"What is finished is in {folder}; run the same command again to continue.")
 
 
 def label_of(text: str) -> str:
@@ -98,7 +139,7 @@ def note_precision(precision: Precision, methods: list[Method]) -> None:
     """Say which methods run in fp32 though a lower precision is asked for."""
     in_fp32 = [one.name for one in methods if one.only_fp32]
     if in_fp32 and precision != "fp32":
-        output.note(f"In fp32, which they want: {', '.join(in_fp32)}.")
+        output.note(f"These methods always run in fp32: {', '.join(in_fp32)}.")
 
 
 def named_precision(precision: AnyPrecision, net: Classifier) -> Precision:
@@ -120,7 +161,7 @@ def grid_entries(methods: list[Method], options: dict[str, dict[str, Any]], grid
         key, sign, values = text.partition("=")
         owner, dot, name = key.rpartition(".")
         if not sign or not dot or owner not in axes:
-            raise OptionError(f"--grid {text!r}; expected METHOD.NAME=VALUE,VALUE,…, of {', '.join(axes)}.")
+            raise OptionError(f"--grid {text!r}; expected METHOD.NAME=VALUE,VALUE,…; methods: {', '.join(axes)}.")
         axes[owner][name] = [_value(value) for value in values.split(",")]
     entries = []
     for one in methods:

@@ -21,11 +21,11 @@ EXAMPLES = output.examples(
 def predict(
     images: ImageOptions,
     model: ModelOptions,
-    top: Annotated[int, typer.Option(min=1, help="Classes to show for each image.")] = 5,
-    batch: Annotated[int, typer.Option(min=1, help="Images per forward.")] = 64,
+    top: Annotated[int, typer.Option(min=1, help="Top classes to show for each image.")] = 5,
+    batch: Annotated[int, typer.Option(min=1, help="Images per forward pass.")] = 64,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Predict the classes of images. Files that cannot be read are named and skipped."""
+    """Predict the classes of images. Files that cannot be read are skipped and named."""
     from suffice.vision.provenance import provenance
 
     opened = images.open()

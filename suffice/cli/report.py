@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 from rich.filesize import decimal
 
+from suffice.cli import options as opt
 from suffice.cli import output
 from suffice.errors import OptionError
 
@@ -19,26 +20,28 @@ EXAMPLES = output.examples(
 
 
 def report(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="The folder of a study.")],
+    run: Annotated[str, typer.Argument(metavar="RUN", help="Folder of a study.")],
     out: Annotated[
-        Path | None, typer.Option(dir_okay=False, help="The page; default: report.html in the folder.")
+        Path | None, typer.Option(dir_okay=False, help="File of the report; default: report.html in the folder.")
     ] = None,
-    figures: Annotated[Path | None, typer.Option(file_okay=False, help="Also write every figure to a folder.")] = None,
+    figures: Annotated[
+        Path | None, typer.Option(file_okay=False, help="Also write every figure to this folder.")
+    ] = None,
     format: Annotated[
-        list[str] | None, typer.Option(help="Of these figures: svg, pdf or png; may be given several times.")
+        list[str] | None, typer.Option(help="Format of these figures: svg, pdf, or png; may be repeated.")
     ] = None,
-    open_it: Annotated[bool, typer.Option("--open", help="Show the page in the browser.")] = False,
+    open_it: Annotated[bool, typer.Option("--open", help=opt.OPEN_REPORT)] = False,
 ) -> None:
-    """Make the report of a study: findings in sentences, figures, tables, a gallery, methods and references.
+    """Make the report of a study: findings in sentences, figures, tables, a gallery, methods, and references.
 
-    It is one HTML file that needs neither a server nor the network. A study that is not finished has a report of what
-    is done.
+    The report is one HTML file that needs neither a server nor an internet connection. For an unfinished study, it
+    covers what is done so far.
     """
     from suffice.report import make_report
     from suffice.study import Study
 
     if format and figures is None:
-        raise OptionError("--format is of the figures; write --figures FOLDER, too.")
+        raise OptionError("--format is for the figures; write --figures FOLDER as well.")
     study = Study.open(run)
     page = _place(run, study.store is not None and study.store.local is not None) if out is None else out
     kinds = tuple(format or ("svg", "pdf", "png"))

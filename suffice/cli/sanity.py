@@ -31,33 +31,42 @@ def sanity(
     model: ModelOptions,
     method: opt.MethodNames,
     check: Annotated[
-        Check, typer.Option(help="Randomize from the output down, one layer at a time, or the training labels.")
+        Check,
+        typer.Option(
+            help="What to randomize: all layers from the output down (cascading), one layer at a time (independent), "
+            "or the training labels (data)."
+        ),
     ] = "cascading",
     how: Annotated[
-        How, typer.Option(help="Weights as before training, or the trained ones shuffled.")
+        How,
+        typer.Option(help="Draw weights as before training (reinitialize), or shuffle the trained ones (permute)."),
     ] = "reinitialize",
     permuted_model: Annotated[
         str | None, typer.Option(help="For --check data: weights (or a model) from suffice train --permute-labels.")
     ] = None,
-    draws: Annotated[int, typer.Option(min=1, help="How many times random weights are drawn.")] = 1,
+    draws: Annotated[int, typer.Option(min=1, help="How many times to draw random weights.")] = 1,
     option: opt.MethodOptions = None,
     permuted_option: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="For --check data: an option for the permuted model alone."),
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="For --check data: a method option for the permuted model alone; may be repeated.",
+        ),
     ] = None,
     count: opt.FirstImages = None,
     out: Annotated[
-        Path | None, typer.Option(callback=opt.writable, help="Folder for table, CSV, Parquet and figures.")
+        Path | None,
+        typer.Option(callback=opt.writable, help="Folder for the table, CSV and Parquet files, and figures."),
     ] = None,
-    format: Annotated[opt.Format, typer.Option("--format", help="Of figures.")] = "png",
+    format: Annotated[opt.Format, typer.Option("--format", help="Format of the figures.")] = "png",
     seed: opt.Seed = 0,
     batch: opt.Batch = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Randomize a model and see whether the maps of several methods change.
 
-    The table has the similarity to the maps of the trained model after all layers are randomized (--check independent:
-    of the layer that matters least), what maps of different images have in common anyway, and a verdict.
+    The table has the similarity to the maps of the trained model after all layers are randomized (with --check
+    independent: for the layer that matters least), how similar maps of different images are anyway, and a verdict.
     """
     from suffice.metrics.sanity import data_randomization, sanity_check
     from suffice.metrics.sanity.report import HEADINGS, RULE

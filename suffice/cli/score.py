@@ -9,7 +9,7 @@ import typer
 
 from suffice.cli import options as opt
 from suffice.cli import output
-from suffice.cli.groups import ImagesWithObjects, SeveralModels, flat
+from suffice.cli.groups import OUTPUT, RUN, ImagesWithObjects, SeveralModels, flat, under
 from suffice.errors import StudyError
 
 if TYPE_CHECKING:
@@ -25,45 +25,57 @@ EXAMPLES = output.examples(
     "  --grid tis.ratio=0.125,0.25,0.5 --grid tis.masks=256,1024 --precision fp16 --out tis",
 )
 
+HEADINGS = {
+    RUN: ("seed", "batch", "precision", "compile"),
+    OUTPUT: ("overwrite", "as_json"),
+}
 
+
+@under(HEADINGS)
 @flat
 def score(
     images: ImagesWithObjects,
     model: SeveralModels,
     method: opt.MethodNames,
-    metric: Annotated[str, typer.Option(help="Metrics, separated by commas; insertion/gray is a part of one.")] = (
-        "insertion,deletion"
-    ),
-    protocol: Annotated[str, typer.Option(help="default, rise, igos, jiang, vit-cx, tis, eea or chefer.")] = "default",
+    metric: Annotated[
+        str, typer.Option(help="Metrics, separated by commas; parts of one too, such as insertion/gray.")
+    ] = "insertion,deletion",
+    protocol: Annotated[
+        str, typer.Option(help="Protocol of the metrics: default, rise, igos, jiang, vit-cx, tis, eea, or chefer.")
+    ] = "default",
     target_class: Annotated[
         Literal["label", "predicted"] | None,
-        typer.Option(help="Explain the label or the predicted class; default: as the protocol."),
+        typer.Option(help="Class to explain: the label or the predicted class; default: set by the protocol."),
     ] = None,
-    steps: Annotated[int | None, typer.Option(min=1, help="Of curves; default: as the protocol has it.")] = None,
+    steps: Annotated[int | None, typer.Option(min=1, help=opt.STEPS)] = None,
     option: opt.MethodOptions = None,
     grid: Annotated[
-        list[str] | None, typer.Option(help="One line for each value: METHOD.NAME=VALUE,VALUE; several are crossed.")
+        list[str] | None,
+        typer.Option(help="One row per value of an option: METHOD.NAME=VALUE,VALUE; repeat it for all combinations."),
     ] = None,
     count: opt.FirstImages = None,
     out: Annotated[
         Path | None,
         typer.Option(
             callback=opt.writable,
-            help="Folder for the study, and the table as Markdown, LaTeX, CSV, JSON and Parquet; taken up if there.",
+            help="Folder for a study and the table (Markdown, LaTeX, CSV, JSON, Parquet); an existing one is resumed.",
         ),
     ] = None,
     overwrite: opt.Overwrite = False,
     seed: opt.Seed = 0,
     batch: opt.Batch = None,
-    precision: Annotated[opt.Precision, typer.Option(help="Of the model, for methods and metrics.")] = "fp32",
-    compile: Annotated[bool, typer.Option("--compile", help="Compile the model where nothing looks inside.")] = False,
+    precision: Annotated[opt.Precision, typer.Option(help="Precision of the model, for methods and metrics.")] = "fp32",
+    compile: Annotated[
+        bool, typer.Option("--compile", help="Compile the model, except for methods that look inside it.")
+    ] = False,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Explain images by several methods and measure the maps.
+    """Explain images with several methods and measure the maps.
 
-    The table has mean ± standard error, marks the best (①) and the second best (②) for each model, and says whether
-    the best is clearly better than the second. Methods that do not fit a model are left out and named. Ctrl-C ends
-    early and tells what is there. With --out, maps and scores are kept as a study, and the same command goes on.
+    The table shows mean ± standard error, marks the best (①) and second best (②) method for each model, and says
+    whether the best is clearly better than the second. Methods that do not fit a model are left out and named. Ctrl-C
+    stops early and prints what is finished. With --out, maps and scores are kept as a study; run the same command
+    again to continue.
     """
     from suffice.metrics import find_protocol, score_table
     from suffice.metrics.score_methods import explained_class
@@ -110,8 +122,7 @@ def score(
         study = Study("score", images.choice(count), [one.choice() for one in model.each], measure, run)
         with output.asking("Scoring"):
             taken = take_up(study, out, device=model.device, overwrite=overwrite)
-        if taken.earlier:
-            output.note(f"{taken.earlier} of {len(opened)} were there already.")
+        opt.note_earlier(taken.earlier, len(opened))
         table, stopped = _table(taken), taken.stopped
         table.write(out)
         for planned in taken.plan.models:
@@ -138,7 +149,7 @@ def score(
     for name, misfits in left_out.items():
         opt.note_misfits(name, misfits)
     if stopped:
-        output.note("Stopped early: this is what was done.")
+        output.note("Stopped early: these are the results so far.")
     if out is not None:
         output.note(f"Written to {out}: a study, scores.md, scores.tex, scores.csv, scores.json and scores.parquet")
     output.finish(table.skipped, stopped)

@@ -27,15 +27,19 @@ def shortcuts(
     images: StudyOrImages,
     model: PerhapsModels,
     classes: Annotated[
-        Literal["explained", "label"], typer.Option(help="Group images by the class explained, or by their label.")
+        Literal["explained", "label"], typer.Option(help="Group images by the class explained or by their label.")
     ] = "explained",
-    grid: Annotated[int, typer.Option(help="With --model: cells a side, of the evidence.")] = 7,
-    touch: Annotated[float, typer.Option(help="A cell with less of the object lies outside of it.")] = 0.05,
-    least: Annotated[float, typer.Option(help="Places must recur in this share of a class's images.")] = 0.25,
+    grid: Annotated[int, typer.Option(help="With --model: cells per side of the grid for evidence.")] = 7,
+    touch: Annotated[
+        float, typer.Option(help="A cell is outside the object if the object covers less than this share of it.")
+    ] = 0.05,
+    least: Annotated[float, typer.Option(help="A place must recur in at least this share of a class's images.")] = 0.25,
     count: opt.FirstImages = None,
     out: Annotated[
         Path | None,
-        typer.Option(callback=opt.writable, help="Folder for a picture of each model; with --model, for the study."),
+        typer.Option(
+            callback=opt.writable, help="Folder for a picture of each model; with --model, also for the study."
+        ),
     ] = None,
     format: opt.PictureFormat = "svg",
     overwrite: opt.Overwrite = False,
@@ -45,11 +49,11 @@ def shortcuts(
     compile: opt.Compile = False,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Find classes that are decided without their object: by water behind ducks, or a mark in a corner.
+    """Find classes that are decided without their object: by the water behind ducks, or by a mark in a corner.
 
-    Images need boxes of their objects. A class is suspected where the same cell outside of the object is part of what
-    is enough in many of its images, and in clearly fewer of others. With --model a study is made first, in --out or a
-    temporary folder; the same command goes on where it ended.
+    Images need boxes around their objects. A class is suspected if the same cell outside the object is part of what is
+    enough in many of its images, and in clearly fewer images of other classes. With --model, a study is made first, in
+    --out or a temporary folder; with --out, run the same command again to continue it.
     """
     from suffice.compare import shortcuts_of_study
     from suffice.draw.files import check_format
@@ -69,11 +73,13 @@ def shortcuts(
             with output.asking("Searching"):
                 stopped = take_up(asked, folder, device=model.device, overwrite=overwrite).stopped
         elif len(images.images) > 1:
-            raise OptionError("Give one folder of a study; or images, and --model for whose shortcuts they may show.")
+            raise OptionError(
+                "Give one folder of a study, or images and --model with the models to look for shortcuts in."
+            )
         study = Study.open(folder)
         found = shortcuts_of_study(study, classes=classes, device=model.device, touch=touch, least=least)
         missing = {one.label for one in study.plan.models} - {one.model for one in found}
-        output.note(*(f"Left out: {label}, of which there is no evidence yet." for label in sorted(missing)))
+        output.note(*(f"Left out: {label}, which has no evidence yet." for label in sorted(missing)))
     if as_json:
         output.print_json([one.to_json() for one in found])
     for one in found if not as_json else ():

@@ -14,6 +14,7 @@ from rich.live import Live
 
 from suffice.cli import options as opt
 from suffice.cli import output
+from suffice.cli.groups import under
 from suffice.errors import OptionError
 from suffice.progress import clock_time
 
@@ -21,66 +22,77 @@ if TYPE_CHECKING:
     from suffice.study.estimate import Estimate
     from suffice.study.status import Line, Status
 
-app = typer.Typer(help="Studies: models × images × measurements, to the end.", no_args_is_help=True)
+app = typer.Typer(help="Run, watch, and export studies: models × images × measurements.", no_args_is_help=True)
 LOOK_EVERY = 2.0  # seconds between two looks at a study that runs
 
-Run = Annotated[str, typer.Argument(metavar="RUN", help="The folder of a study.")]
+Run = Annotated[str, typer.Argument(metavar="RUN", help="Folder of a study.")]
 STATUS_COLUMNS = ("measurement", "model", "shards", "running", "failed", "images", "images/s", "left")
 DRY_RUN_COLUMNS = ("measurement", "model", "shards", "images", "done", "forwards", "s / image", "time", "disk")
 TOTALS = ("images", "devices", "seconds", "uncertainty", "forwards", "bytes")
+HEADINGS = {
+    "Ray": ("engine", "address", "gpus", "cpus"),
+    "Dry run": ("dry_run", "devices", "images", "calibrate", "forwards", "random_weights"),
+}
 
 
 @app.command(
     epilog=output.examples(
         "suffice study run study.toml --out runs/first",
-        "suffice study run runs/first  # goes on",
+        "suffice study run runs/first  # continues it",
         "suffice study run study.toml --dry-run --devices 8",
         "suffice study run study.toml --dry-run --images 5000 --images 50000 --devices 1 --devices 8",
         "suffice study run study.toml --only evidence --precision fp16 --compile --batch 1024",
         "suffice study run study.toml --engine ray  # all GPUs of this machine",
     )
 )
+@under(HEADINGS)
 def run(
-    study: Annotated[str, typer.Argument(metavar="FILE|RUN", help="A TOML or JSON file, or the folder of a study.")],
-    out: Annotated[str | None, typer.Option(help="Folder, or s3://… and the like; default: runs/NAME.")] = None,
-    only: Annotated[list[str] | None, typer.Option(help="Just this measurement; may be given several times.")] = None,
+    study: Annotated[str, typer.Argument(metavar="FILE|RUN", help="TOML or JSON file, or the folder of a study.")],
+    out: Annotated[str | None, typer.Option(help="Folder, or a URL such as s3://…; default: runs/NAME.")] = None,
+    only: Annotated[list[str] | None, typer.Option(help="Run only this measurement; may be repeated.")] = None,
     device: opt.Device = None,
-    precision: Annotated[opt.Precision | None, typer.Option(help="Of the models, instead of the file's.")] = None,
+    precision: Annotated[
+        opt.Precision | None, typer.Option(help="Precision of the models, instead of the file's.")
+    ] = None,
     compile: Annotated[bool, typer.Option("--compile", help="Compile the models, whatever the file says.")] = False,
-    batch: Annotated[int | None, typer.Option(min=1, help="Inputs per forward, instead of the file's.")] = None,
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Do again what failed.")] = False,
+    batch: Annotated[int | None, typer.Option(min=1, help="Inputs per forward pass, instead of the file's.")] = None,
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Retry what failed.")] = False,
     engine: Annotated[
-        Literal["local", "ray"], typer.Option(help="local: this process. ray: several GPUs, or a cluster.")
+        Literal["local", "ray"], typer.Option(help="local: in this process. ray: on several GPUs or a cluster.")
     ] = "local",
-    address: Annotated[str | None, typer.Option(help="With --engine ray: of the cluster; default: this one.")] = None,
-    gpus: Annotated[float | None, typer.Option(min=0, help="With --engine ray: those that a task takes.")] = None,
-    cpus: Annotated[float | None, typer.Option(min=0, help="With --engine ray: those that a task takes.")] = None,
+    address: Annotated[
+        str | None, typer.Option(help="With --engine ray: address of the cluster; default: this machine's.")
+    ] = None,
+    gpus: Annotated[float | None, typer.Option(min=0, help="With --engine ray: GPUs per task.")] = None,
+    cpus: Annotated[float | None, typer.Option(min=0, help="With --engine ray: CPUs per task.")] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be done, how long it takes and how much space.")
+        bool, typer.Option("--dry-run", help="Only say what would be done, how long it would take, and how much space.")
     ] = False,
     devices: Annotated[
         list[int] | None,
-        typer.Option(min=1, help="With --dry-run: for so many like this one; may be given several times."),
+        typer.Option(min=1, help="With --dry-run: estimate for N devices like this one; may be repeated."),
     ] = None,
     images: Annotated[
-        list[int] | None, typer.Option(min=1, help="With --dry-run: for so many images; may be given several times.")
+        list[int] | None, typer.Option(min=1, help="With --dry-run: estimate for N images; may be repeated.")
     ] = None,
     calibrate: Annotated[
-        int | None, typer.Option(min=1, help="With --dry-run: images measured at once, four times.")
+        int | None, typer.Option(min=1, help="With --dry-run: images to measure at once, which is done four times.")
     ] = None,
     forwards: Annotated[
-        float | None, typer.Option(min=1, help="With --dry-run: that a search takes an image; default: counted.")
+        float | None,
+        typer.Option(min=1, help="With --dry-run: forward passes that a search takes per image; default: counted."),
     ] = None,
     random_weights: Annotated[
-        bool, typer.Option("--random-weights", help="With --dry-run: fetch no weights; needs --forwards for searches.")
+        bool,
+        typer.Option("--random-weights", help="With --dry-run: download no weights; searches then need --forwards."),
     ] = False,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Run a study, or go on with one: what is finished stays, and is not done again.
+    """Run a study, or continue one: what is finished is kept and not done again.
 
-    Whatever is wrong with the file is said before anything is done. Ctrl-C ends early; the same command goes on. Images
-    that cannot be read are rows with an error. So are measurements that fail: the study goes on without them, and ends
-    with exit code 1.
+    Mistakes in the file are reported before any work starts. Ctrl-C stops early; run the same command again to
+    continue. Images that cannot be read become rows with an error. So do measurements that fail: the study continues
+    without them and ends with exit code 1.
     """
     from suffice.study import Study
 
@@ -104,14 +116,14 @@ def run(
             how: dict[str, Any] = {"engine": engine, "address": address, "gpus": gpus, "cpus": cpus}
             done = asked.run(folder, only=only or (), device=device, retry_failed=retry_failed, **how)
     except KeyboardInterrupt:
-        output.note(f"What is finished is in {folder}; the same command goes on.")
+        opt.note_unfinished(folder)
         raise
     _print_status(done.status(), as_json)
     output.note(f"Written to {folder}")
     if failed := done.status().failed:
         output.note(
-            f"{failed} shards failed; 'error' in their rows says why. "
-            f"To do them again: suffice study run {folder} --retry-failed"
+            f"{failed} shards failed; the column 'error' of their rows says why. "
+            f"To try them again: suffice study run {folder} --retry-failed"
         )
         raise typer.Exit(1)
 
@@ -119,10 +131,12 @@ def run(
 @app.command(epilog=output.examples("suffice study status runs/first", "suffice study status runs/first --watch"))
 def status(
     run: Run,
-    watch: Annotated[bool, typer.Option("--watch", help="Look again, until all is done or you press Ctrl-C.")] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Keep updating until everything is done or you press Ctrl-C.")
+    ] = False,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Say how far a study is: finished, running and failed shards, images a second, time left."""
+    """Show how far a study is: finished, running, and failed shards, images per second, and time left."""
     from suffice.study import Study
 
     opened = Study.open(run)
@@ -142,20 +156,21 @@ def export(
     run: Run,
     out: Annotated[Path | None, typer.Option(callback=opt.writable, help="Folder; default: RUN/export.")] = None,
     format: Annotated[
-        Literal["parquet", "csv"], typer.Option(help="csv: lists as JSON, without pictures and regions.")
+        Literal["parquet", "csv"], typer.Option(help="csv has lists as JSON, and no pictures or regions.")
     ] = "parquet",
     tables: Annotated[
         Path | None,
         typer.Option(
-            callback=opt.writable, help="Folder for tables of methods × metrics instead, as papers have them."
+            callback=opt.writable, help="Instead write tables of methods × metrics, as in papers, to this folder."
         ),
     ] = None,
-    order: Annotated[str | None, typer.Option(help="With --tables: the metric by which methods are ordered.")] = None,
+    order: Annotated[str | None, typer.Option(help="With --tables: metric to sort the methods by.")] = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Write each table of a study as one file, and two more: the models, and what failed.
+    """Write each table of a study to one file, and two more: the models, and what failed.
 
-    With --tables, write means, standard errors and tests of scores instead: Markdown, LaTeX, CSV, JSON, and Parquet.
+    With --tables, write means, standard errors, and tests of scores instead, as Markdown, LaTeX, CSV, JSON, and
+    Parquet.
     """
     from suffice.study import Study
 
@@ -209,8 +224,8 @@ def _title(found: Status) -> str:
     if found.failed:
         parts.append(f"{found.failed:,} failed")
     if not found.finished:
-        parts.append(f"{found.workers} at work" if found.workers else "nobody is at work")
-        parts.append("time left not known yet" if found.time_left is None else f"{clock_time(found.time_left)} left")
+        parts.append(f"{found.workers} at work" if found.workers else "no worker is running")
+        parts.append("time left not yet known" if found.time_left is None else f"{clock_time(found.time_left)} left")
     return " · ".join(parts)
 
 
@@ -265,12 +280,12 @@ def _words(several: list[Estimate], devices: list[int]) -> list[str]:
     """The whole of estimates, and what they rest on."""
     found = several[0]
     if not found.device:
-        return ["All is done; nothing would be."]
+        return ["Everything is done; there is nothing left to run."]
     return [
         *(_total(one, count, of_several=len(several) > 1) for one in several for count in devices),
-        f"From up to 4 groups of {found.group} images of each line, from all over the images, each group measured at "
-        "once. ± has the true mean in 95 % of such samples; it knows nothing of a busier machine, and where larger "
-        "batches are quicker, the truth is below.",
+        f"Estimated from up to 4 groups of {found.group} images for each line, spread over all images; each group is "
+        "measured at once. ± covers the true mean in 95 % of such samples. It does not account for a busier machine; "
+        "where larger batches are faster, the real time is shorter.",
     ]
 
 
@@ -281,7 +296,7 @@ def _total(found: Estimate, devices: int, *, of_several: bool) -> str:
     images = f"{found.images:,} images: " if of_several else ""
     return (
         f"{images}{clock_time(found.time(devices))}{about} on {where}, {clock_time(found.setup)} of it to load models "
-        f"and to warm up; {found.forwards:,.0f} forwards; {decimal(found.bytes)} on the disk."
+        f"and warm up; {found.forwards:,.0f} forward passes; {decimal(found.bytes)} on disk."
     )
 
 

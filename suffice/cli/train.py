@@ -9,6 +9,7 @@ import typer
 
 from suffice.cli import options as opt
 from suffice.cli import output
+from suffice.cli.groups import RUN, under
 from suffice.cli.live import checkpoint_of, live_table, saved_on_interrupt, tidy
 from suffice.errors import OptionError
 
@@ -23,48 +24,75 @@ EXAMPLES = output.examples(
     "suffice train timm/resnet10t --data photos/train --validation photos/val --size 64 --epochs 30",
     "suffice train resnet --permute-labels --images 2000 --steps 3000",
     "suffice train explainer --help",
+    "suffice train shapley --help",
 )
 
 PERMUTED_IMAGES = 2_000  # so few can be learned by heart in a minute
 LEARNED = 0.95  # training accuracy from which permuted labels count as learned
 COLUMNS = ("step", "loss", "train acc", "val acc", "images/s", "left")
+DATA, TRAINING = "Data", "Training"
+HEADINGS = {
+    DATA: ("data", "validation", "size", "images", "permute_labels"),
+    TRAINING: (
+        "steps", "epochs", "batch", "lr", "smoothing", "mixup", "erase", "zoom", "ema", "teacher", "seed",
+    ),
+    RUN: ("device", "compile", "checkpoint_every", "resume"),
+}  # fmt: skip
 
 
+@under(HEADINGS)
 def train(
-    name: Annotated[str, typer.Argument(help="Architecture of the zoo, or timm/NAME.")],
+    name: Annotated[str, typer.Argument(help="Architecture from the zoo, or timm/NAME.")],
     data: Annotated[
-        str, typer.Option(help="scenes, a folder with one sub-folder per class, or a.npz,b.npz")
+        str, typer.Option(help="Training data: scenes, a folder with one subfolder per class, or a.npz,b.npz.")
     ] = "scenes",
-    validation: Annotated[str | None, typer.Option(help="Folder or .npz; default: every tenth image.")] = None,
-    size: Annotated[int | None, typer.Option(min=8, help="Pixels a side.  [default: 56 scenes, 64 others]")] = None,
-    images: Annotated[int | None, typer.Option(min=2, help="Use so many training images.")] = None,
-    steps: Annotated[int | None, typer.Option(min=1, help="Number of batches; goes before --epochs.")] = None,
-    epochs: Annotated[float | None, typer.Option(help="Passes.  [default: 5 scenes, 30 others]")] = None,
-    batch: Annotated[int | None, typer.Option(min=1, help="Images in a batch.  [default: 512]")] = None,
-    lr: Annotated[float | None, typer.Option(help="Highest learning rate.  [default: 0.002]")] = None,
-    smoothing: Annotated[float | None, typer.Option(help="Label smoothing.")] = None,
-    mixup: Annotated[float | None, typer.Option(help="Mix images; 0.2 is usual.")] = None,
-    erase: Annotated[float | None, typer.Option(help="Probability of random erasing.")] = None,
-    zoom: Annotated[float | None, typer.Option(help="Enlarge parts of at least this share of an image.")] = None,
-    ema: Annotated[float | None, typer.Option(help="Keep a moving average of the weights, such as 0.999.")] = None,
-    teacher: Annotated[
-        str | None, typer.Option(help="Trained weights, a name in --out, or none.  [default for distilled: resnet]")
+    validation: Annotated[
+        str | None, typer.Option(help="Validation images: a folder or .npz file; default: every tenth image.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of weights, order and augmentation.")] = 0,
-    permute_labels: Annotated[bool, typer.Option("--permute-labels", help="Shuffle the training labels.")] = False,
+    size: Annotated[
+        int | None, typer.Option(min=8, help="Pixels per side of an image; default: 56 for scenes, 64 for others.")
+    ] = None,
+    images: Annotated[int | None, typer.Option(min=2, help="Use only N training images.")] = None,
+    steps: opt.Steps = None,
+    epochs: Annotated[
+        float | None, typer.Option(help="Passes over the images; default: 5 for scenes, 30 for others.")
+    ] = None,
+    batch: Annotated[int | None, typer.Option(min=1, help="Images per batch; default: 512.")] = None,
+    lr: Annotated[float | None, typer.Option(help="Highest learning rate; default: 0.002.")] = None,
+    smoothing: Annotated[float | None, typer.Option(help="Amount of label smoothing.")] = None,
+    mixup: Annotated[
+        float | None, typer.Option(help="Mix pairs of images with this mixup parameter; 0.2 is common.")
+    ] = None,
+    erase: Annotated[float | None, typer.Option(help="Probability of erasing a rectangle of an image.")] = None,
+    zoom: Annotated[
+        float | None, typer.Option(help="Enlarge random parts that cover at least this share of an image.")
+    ] = None,
+    ema: Annotated[
+        float | None, typer.Option(help="Keep a moving average of the weights with this decay, such as 0.999.")
+    ] = None,
+    teacher: Annotated[
+        str | None,
+        typer.Option(
+            help="Network to distill: a weights file, a name in --out, or none; default: resnet for distilled networks."
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed for weights, order of images, and augmentation.")] = 0,
+    permute_labels: Annotated[
+        bool, typer.Option("--permute-labels", help="Shuffle the training labels, for sanity checks.")
+    ] = False,
     device: opt.Device = None,
     compile: opt.Compile = False,
     out: Annotated[Path, typer.Option(callback=opt.writable, help="Folder for weights and checkpoints.")] = Path(
         "trained"
     ),
-    checkpoint_every: Annotated[int, typer.Option(min=1, help="Steps between two checkpoints.")] = 500,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on where the same command was stopped.")] = False,
+    checkpoint_every: opt.CheckpointEvery = 500,
+    resume: opt.Resume = False,
     as_json: opt.AsJson = False,
 ) -> None:
     """Train a network and write its weights, with all facts about it, to OUT/NAME-seedN.safetensors.
 
-    Ctrl-C saves the state; the same command with --resume goes on. --permute-labels shuffles the labels of the training
-    images (by default of 2,000, which can be learned by heart), for the data randomization check of explanations.
+    Ctrl-C saves the state; run the same command with --resume to continue. --permute-labels shuffles the labels of the
+    training images (by default only 2,000, few enough to memorize), for the data randomization check of explanations.
     """
     from suffice.vision.devices import usable_device
     from suffice.zoo.training import open_data, recipe_for, save_trained

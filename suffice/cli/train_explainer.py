@@ -12,9 +12,10 @@ from typer.core import TyperGroup
 from suffice.cli import options as opt
 from suffice.cli import output
 from suffice.cli import train as train_network
-from suffice.cli.groups import ModelOptions, flat
+from suffice.cli.groups import RUN, ModelOptions, flat, under
 from suffice.cli.live import checkpoint_of, live_table, saved_on_interrupt, tidy
 from suffice.cli.train_shapley import EXAMPLES as SHAPLEY_EXAMPLES
+from suffice.cli.train_shapley import HEADINGS as SHAPLEY_HEADINGS
 from suffice.cli.train_shapley import train_shapley
 
 if TYPE_CHECKING:
@@ -27,6 +28,13 @@ EXAMPLES = output.examples(
 )
 COLUMNS = ("step", "loss", "val loss", "confidence", "kept", "images/s", "left")
 
+HEADINGS = {
+    train_network.DATA: ("never", "alters"),
+    train_network.TRAINING: (
+        "explains", "mask_weight", "mask_loss", "trains", "steps", "epochs", "images_per_batch", "lr", "seed",
+    ),
+    RUN: ("precision", "checkpoint_every", "resume"),
+}  # fmt: skip
 NETWORK = "network"  # what is trained where it is not said
 
 Explains = Literal["predicted", "label"]
@@ -36,44 +44,38 @@ Trains = Literal["all", "head"]
 
 def train_explainer(
     model: ModelOptions,
-    images: Annotated[
-        list[str], typer.Option("--images", help="To train on: folder, files, list; repeat for several.")
-    ],
+    images: opt.TrainingImages,
     explainer: Annotated[
-        str | None, typer.Option("--explainer", help="Model whose copy learns to explain.  [default: the model itself]")
+        str | None, typer.Option("--explainer", help="Model whose copy learns to explain; default: the model itself.")
     ] = None,
-    never: Annotated[
-        list[str] | None, typer.Option(help="Images to evaluate on later: left out of training, by content.")
+    never: opt.Never = None,
+    explains: Annotated[
+        Explains, typer.Option(help="Class whose confidence masks must keep: the predicted one or the label.")
+    ] = "predicted",
+    mask_weight: Annotated[
+        float | None, typer.Option(min=0, help="Weight of the penalty on the size of masks; default: 5.")
     ] = None,
-    explains: Annotated[Explains, typer.Option(help="Class that masks keep: the predicted one, or the label.")] = (
-        "predicted"
-    ),
-    mask_weight: Annotated[float | None, typer.Option(min=0, help="Weight of the mask's size.  [default: 5]")] = None,
-    mask_loss: Annotated[MaskLoss | None, typer.Option(help="How it is measured.  [default: bce]")] = None,
-    trains: Annotated[Trains | None, typer.Option(help="What is trained.  [default: all]")] = None,
-    alters: Annotated[
-        bool, typer.Option("--alters", help="Crop and mirror images each time they are seen, where they are few.")
-    ] = False,
-    steps: Annotated[int | None, typer.Option(min=1, help="Number of batches; goes before --epochs.")] = None,
-    epochs: Annotated[float | None, typer.Option(help="Passes over the images.  [default: 4]")] = None,
-    images_per_batch: Annotated[
-        int | None, typer.Option("--batch", min=1, help="Images in a batch.  [default: 32]")
-    ] = None,
+    mask_loss: Annotated[MaskLoss | None, typer.Option(help="Form of that penalty; default: bce.")] = None,
+    trains: Annotated[Trains | None, typer.Option(help="Which part to train; default: all.")] = None,
+    alters: opt.Alters = False,
+    steps: opt.Steps = None,
+    epochs: Annotated[float | None, typer.Option(help="Passes over the images; default: 4.")] = None,
+    images_per_batch: opt.TrainingBatch = None,
     lr: Annotated[float | None, typer.Option(help="Highest learning rate.")] = None,
-    seed: Annotated[int, typer.Option(help="Of the head's weights and the order of images.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed for the head's weights and the order of images.")] = 0,
     precision: opt.ModelPrecision = "fp32",
     out: Annotated[Path, typer.Option(callback=opt.writable, help="Folder for the explainer and checkpoints.")] = Path(
         "explainers"
     ),
-    checkpoint_every: Annotated[int, typer.Option(min=1, help="Steps between two checkpoints.")] = 100,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on where the same command was stopped.")] = False,
+    checkpoint_every: opt.CheckpointEvery = 100,
+    resume: opt.Resume = False,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Train an explainer of a model, and write it to OUT/MODEL.safetensors for the method eea: --option explainer=FILE.
+    """Train an explainer of a model and write it to OUT/MODEL.safetensors, for the method eea: --option explainer=FILE.
 
-    It looks at an image and keeps as little of it as the model needs to decide as before; the model itself is not
-    changed. A tenth of the images is held out to look at on the way. Ctrl-C saves the state; the same command with
-    --resume goes on.
+    The explainer looks at an image and keeps as little of it as the model needs to decide as before; the model itself
+    is not changed. A tenth of the images is held out to monitor training. Ctrl-C saves the state; run the same command
+    with --resume to continue.
     """
     from suffice.attribution.learned import ExplainerRecipe, open_explainer_images, save_explainer
     from suffice.attribution.learned import train_explainer as train
@@ -112,8 +114,8 @@ def train_explainer(
     last = trained.history[-1]
     rows = [
         ("confidence kept", f"{last.confidence:.3f}"),
-        ("of the image kept", f"{last.kept:.1%}"),
-        ("loss on images held out", f"{last.validation:.4f}"),
+        ("share of the image kept", f"{last.kept:.1%}"),
+        ("loss on held-out images", f"{last.validation:.4f}"),
         ("images", ", ".join(f"{v:,} {k}" for k, v in trained.images.items() if k != "name")),
         ("seconds", f"{trained.seconds:.1f}"),
         ("explainer", weights),
@@ -142,7 +144,7 @@ class _Train(TyperGroup):
         return super().parse_args(ctx, args)
 
 
-train_app = typer.Typer(cls=_Train, help="Train a small network, or an explainer of one.")
+train_app = typer.Typer(cls=_Train, help="Train a small network, or an explainer of a model.")
 train_app.command(NETWORK, epilog=train_network.EXAMPLES)(train_network.train)
-train_app.command("explainer", epilog=EXAMPLES)(flat(train_explainer))
-train_app.command("shapley", epilog=SHAPLEY_EXAMPLES)(flat(train_shapley))
+train_app.command("explainer", epilog=EXAMPLES)(under(HEADINGS)(flat(train_explainer)))
+train_app.command("shapley", epilog=SHAPLEY_EXAMPLES)(under(SHAPLEY_HEADINGS)(flat(train_shapley)))

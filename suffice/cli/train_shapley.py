@@ -10,8 +10,9 @@ import typer
 
 from suffice.cli import options as opt
 from suffice.cli import output
-from suffice.cli.groups import ModelOptions
+from suffice.cli.groups import RUN, ModelOptions
 from suffice.cli.live import checkpoint_of, live_table, saved_on_interrupt, tidy
+from suffice.cli.train import DATA, TRAINING
 
 if TYPE_CHECKING:
     from suffice.attribution.learned import ShapleyProgress
@@ -21,53 +22,55 @@ EXAMPLES = output.examples(
     "suffice train shapley --model timm/vit_tiny_patch16_224 --images photos --never held-out --steps 20000",
 )
 COLUMNS = ("network", "step", "loss", "val loss", "explained", "images/s", "left")
+HEADINGS = {
+    DATA: ("never", "alters"),
+    TRAINING: (
+        "surrogate_steps", "steps", "images_per_batch", "sets", "surrogate_lr", "lr", "baseline", "grid", "seed",
+    ),
+    RUN: ("precision", "checkpoint_every", "resume"),
+}  # fmt: skip
 
 
 def train_shapley(
     model: ModelOptions,
-    images: Annotated[
-        list[str], typer.Option("--images", help="To train on: folder, files, list; repeat for several.")
-    ],
+    images: opt.TrainingImages,
     explainer: Annotated[
         str | None,
-        typer.Option("--explainer", help="Model whose copy learns the values.  [default: the surrogate]"),
+        typer.Option("--explainer", help="Model whose copy learns the values; default: the surrogate."),
     ] = None,
-    never: Annotated[
-        list[str] | None, typer.Option(help="Images to evaluate on later: left out of training, by content.")
-    ] = None,
+    never: opt.Never = None,
     surrogate_steps: Annotated[
-        int | None, typer.Option(min=0, help="Batches for the surrogate; 0: the model itself.  [default: 400]")
+        int | None,
+        typer.Option(min=0, help="Batches to train the surrogate; 0 uses the model itself; default: 400."),
     ] = None,
-    steps: Annotated[int | None, typer.Option(min=1, help="Batches for the explainer.  [default: 2000]")] = None,
-    images_per_batch: Annotated[
-        int | None, typer.Option("--batch", min=1, help="Images in a batch.  [default: 32]")
-    ] = None,
-    sets: Annotated[int | None, typer.Option(min=2, help="Sets of cells for each image.  [default: 16]")] = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="Batches to train the explainer; default: 2000.")] = None,
+    images_per_batch: opt.TrainingBatch = None,
+    sets: Annotated[int | None, typer.Option(min=2, help="Sets of cells per image; default: 16.")] = None,
     surrogate_lr: Annotated[float | None, typer.Option(help="Learning rate of the surrogate.")] = None,
     lr: Annotated[float | None, typer.Option(help="Learning rate of the explainer.")] = None,
-    baseline: Annotated[str | None, typer.Option(help="What shows in hidden cells.  [default: gray]")] = None,
+    baseline: Annotated[str | None, typer.Option(help="What hidden cells show; default: gray.")] = None,
     grid: Annotated[
-        int | None, typer.Option(min=2, help="Rows and columns of cells.  [default: those of the last layer]")
+        int | None, typer.Option(min=2, help="Rows and columns of cells; default: those of the last layer.")
     ] = None,
-    alters: Annotated[
-        bool, typer.Option("--alters", help="Crop and mirror images at random each time, for few images.")
-    ] = False,
-    precision: Annotated[opt.Precision, typer.Option(help="In which the surrogate is asked about sets.")] = "fp32",
-    seed: Annotated[int, typer.Option(help="Of everything random.")] = 0,
+    alters: opt.Alters = False,
+    precision: Annotated[
+        opt.Precision, typer.Option(help="Precision in which the surrogate is asked about sets.")
+    ] = "fp32",
+    seed: opt.Seed = 0,
     out: Annotated[Path, typer.Option(callback=opt.writable, help="Folder for the file and checkpoints.")] = Path(
         "explainers"
     ),
-    checkpoint_every: Annotated[int, typer.Option(min=1, help="Steps between two checkpoints.")] = 100,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on where the same command was stopped.")] = False,
+    checkpoint_every: opt.CheckpointEvery = 100,
+    resume: opt.Resume = False,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Train Shapley values of a model, and write them to OUT/MODEL-shapley.safetensors.
+    """Train networks that give a model's Shapley values, and write them to OUT/MODEL-shapley.safetensors.
 
-    The method vit-shapley takes the file: --option explainer=FILE. First a surrogate learns to say of images with
-    hidden cells what the model says of whole ones, then an explainer learns values whose sums are what the surrogate
-    says. The model itself is not changed. A tenth of the images is held out to look at on the way: "explained" is how
-    much better the values tell the score of a set than its size does. Ctrl-C saves the state; the same command with
-    --resume goes on.
+    The file is for the method vit-shapley: --option explainer=FILE. First, a surrogate learns to say about images with
+    hidden cells what the model says about whole ones. Then an explainer learns values whose sums are what the surrogate
+    says. The model itself is not changed. A tenth of the images is held out to monitor training: "explained" is how
+    much better the values tell the score of a set than its size does. Ctrl-C saves the state; run the same command with
+    --resume to continue.
     """
     from suffice.attribution.learned import ShapleyRecipe, open_explainer_images, save_shapley
     from suffice.attribution.learned import train_shapley as train
@@ -115,8 +118,8 @@ def train_shapley(
         title,
         ("quantity", "value"),
         [
-            ("surrogate, divergence on images held out", "not trained" if surrogate is None else f"{surrogate:.4f}"),
-            ("explainer, loss on images held out", f"{learned.validation['explainer']:.4f}"),
+            ("surrogate, divergence on held-out images", "not trained" if surrogate is None else f"{surrogate:.4f}"),
+            ("explainer, loss on held-out images", f"{learned.validation['explainer']:.4f}"),
             ("explained", f"{explained:.1%}"),
             ("images left out", f"{prepared.left_out:,}"),
             ("file", file),

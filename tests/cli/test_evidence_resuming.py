@@ -59,14 +59,14 @@ def test_what_is_finished_survives_and_the_rest_follows(how, code, tmp_path, who
     out = tmp_path / "out"
     ended, said = broken_off(out, how)
     assert ended == code
-    assert ("Stopped; 2 of 4 images are kept." in said) == (how == signal.SIGINT)
+    assert ("Stopped; 2 of 4 images are finished." in said) == (how == signal.SIGINT)
     assert len(Study.open(out).evidence()) == 2
     first = out / "tables/measurement=evidence/model=zoo%2Fconvnext-3-bn/00000.parquet"
     before = first.read_bytes()
     assert "evidence\tzoo/convnext-3-bn\t1/2" in run("study", "status", out).stdout
 
     done = run(*SEARCH, "--out", out)
-    assert "2 of 4 were there already." in done.stderr
+    assert "2 of 4 images were already done." in done.stderr
     assert first.read_bytes() == before
     assert cells(out) == whole
     assert done.stdout.count("\tMSE\t") == 4  # those that were there are told, too
@@ -80,7 +80,7 @@ def test_the_same_again_searches_nothing_and_another_search_is_refused(tmp_path)
     first = run(*few, "--json")
     log = (out / "log.jsonl").read_bytes()
     again = run(*few, "--json", "--figures")
-    assert "2 of 2 were there already." in again.stderr
+    assert "2 of 2 images were already done." in again.stderr
     assert again.stdout == first.stdout
     assert (out / "log.jsonl").read_bytes() == log
     assert len(list((out / "figures").glob("*/graph.svg"))) == 2
@@ -114,7 +114,7 @@ def test_the_folder_is_a_study(tmp_path):
     run(*few, "--model", "zoo/convnext-3-bn")
     told = run(*few, "--model", "zoo/resnet", "--json")
     assert '"zoo/resnet"' in told.stdout
-    assert "were there already" not in told.stderr
+    assert "were already done" not in told.stderr
     assert "2/2" in run("study", "status", out).stdout
     run("study", "export", out)
     exported = pq.read_table(out / "export/evidence.parquet")

@@ -65,7 +65,9 @@ def test_what_is_there_is_taken_up_and_more_joins(tmp_path):
     given = ("explain", "scenes:test[:2]", "--device", "cpu", "--out", out, "--model", "zoo/resnet")
     run(*given, "--method", "gradient")
     first = (out / "tables/measurement=maps%2Fgradient/model=zoo%2Fresnet/00000.parquet").read_bytes()
-    assert "2 of 2 were there already." in run(*given, "--method", "gradient", "--format", "svg", "--top", 5).stderr
+    assert (
+        "2 of 2 images were already done." in run(*given, "--method", "gradient", "--format", "svg", "--top", 5).stderr
+    )
     run(*given, "--method", "gradient,grad-cam", "--score")
     assert (out / "tables/measurement=maps%2Fgradient/model=zoo%2Fresnet/00000.parquet").read_bytes() == first
     assert Study.open(out).status().finished
@@ -92,7 +94,7 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path, monkeypatch):
     given = ("explain", "scenes:test[:2]", *ONE, "--out", tmp_path / "out")
     with monkeypatch.context() as patch:
         patch.setattr(Maps, "measure", stopped)
-        assert "the same command goes on" in run(*given, code=130).stderr
+        assert "run the same command again" in run(*given, code=130).stderr
     assert Study.open(tmp_path / "out").table("maps/gradient").num_rows == 2
     run(*given)
     assert Study.open(tmp_path / "out").table("maps").num_rows == 4
@@ -118,13 +120,13 @@ def test_all_is_what_fits(tmp_path):
     made = set(Study.open(tmp_path).table("maps")["method"].to_pylist())
     assert {"grad-cam", "rise", "vit-cx", "igos++"} <= made
     assert not {"rollout", "cgw1", "tis"} & made  # which need a transformer
-    assert "In fp32, which they want: deep-lift, deep-shap." in done.stderr
+    assert "These methods always run in fp32: deep-lift, deep-shap." in done.stderr
 
 
 def test_what_stays_in_fp32_is_said(tmp_path):
     given = ("explain", "scenes:test[:1]", "--model", "zoo/deit", "--device", "cpu", "--method", "cgw1,rollout")
     done = run(*given, "--precision", "bf16", "--out", tmp_path)
-    assert "In fp32, which they want: cgw1." in done.stderr
+    assert "These methods always run in fp32: cgw1." in done.stderr
 
 
 def test_broken_images_are_skipped(photos):

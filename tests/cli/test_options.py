@@ -90,7 +90,7 @@ def test_a_bad_file_alone_is_an_error(command, files):
 def test_methods_that_do_not_fit_are_left_out_and_named(photos):
     given = ("explain", photos, *NET, "--out", photos / "out")
     done = run(*given, "--method", "grad-cam,rollout")
-    assert "Left out, as they do not fit zoo/resnet: rollout." in done.stderr
+    assert "Left out because they do not fit zoo/resnet: rollout." in done.stderr
     assert set(Study.open(photos / "out").table("maps")["method"].to_pylist()) == {"grad-cam"}
     said = run(*given, "--method", "rollout,cgw1", code=2).stderr
     assert "No method fits zoo/resnet (rollout: no attention of it can be read; cgw1:" in " ".join(said.split())

@@ -29,7 +29,7 @@ def test_table_files_and_what_is_left_out(tmp_path):
     lines = [line.split("\t") for line in done.stdout.splitlines()]
     assert lines[0][0] == "method"
     assert [line[0] for line in lines[1:]] == ["gradient", "grad-cam"]
-    assert "Left out, as they do not fit zoo/resnet: rollout." in done.stderr
+    assert "Left out because they do not fit zoo/resnet: rollout." in done.stderr
     assert "Rule:" in done.stderr
     assert {f.name for f in (tmp_path / "out").iterdir()} == {
         "sanity.md", "sanity.csv", "sanity.json", "sanity.parquet", "similarity.png", "maps.png",

@@ -53,7 +53,7 @@ def test_run_then_status_then_export(folder):
         ("said", "6/6"), ("maps", "0/6"), ("scores", "0/6"),
     ]  # fmt: skip
     done = run("study", "status", "runs/tiny-a-b", cwd=folder)
-    assert "tiny: a/b · 4/12 shards · nobody is at work · time left not known yet" in done.stderr
+    assert "tiny: a/b · 4/12 shards · no worker is running · time left not yet known" in done.stderr
     assert rows(done)[0]["shards"] == "2/2"
     done = run("study", "run", "runs/tiny-a-b", *CPU, "--json", cwd=folder)
     found = json.loads(done.stdout)
@@ -89,7 +89,7 @@ def test_a_dry_run_says_what_would_be_done_and_writes_nothing(folder):
     assert found["seconds"] > 0
     run("study", "run", "study.toml", *CPU, cwd=folder)
     done = run("study", "run", "runs/tiny-a-b", "--dry-run", *CPU, cwd=folder)
-    assert "nothing would be" in done.stderr
+    assert "nothing left to run" in done.stderr
     said = run("study", "run", "study.toml", "--devices", "2", cwd=folder, code=2).stderr
     assert "are for --dry-run" in said
 
@@ -128,7 +128,7 @@ def test_ctrl_c_keeps_what_is_finished(folder, monkeypatch):
 
     monkeypatch.setattr(Maps, "measure", stopped)
     done = run("study", "run", "study.toml", "--out", "mine", *CPU, cwd=folder, code=130)
-    assert "What is finished is in mine; the same command goes on." in done.stderr
+    assert "What is finished is in mine; run the same command again to continue." in done.stderr
     monkeypatch.undo()
     assert {row["images"] for row in rows(run("study", "run", "mine", *CPU, cwd=folder))} == {"6/6"}
 

@@ -47,6 +47,6 @@ def test_other_commands(model, photos, tmp_path):
 def test_mistakes_are_said(model, photos):
     assert "--labels cat,dog" in run("predict", photos, "--model", model, code=2).stderr
     said = run("predict", photos, "--model", model, "--labels", "names.txt", code=2).stderr
-    assert "no file" in said
+    assert "names.txt is not a file" in said
     zoo = ("--model", "zoo/resnet", "--prompt", "a {}")
     assert "classes of its own" in run("predict", photos, *zoo, code=2).stderr
