@@ -39,7 +39,7 @@ def segment_values(
         batch: The images.
         make: From a number of segments to what is asked about them; all images with so many are asked the same.
         segments: ``"grid"`` for square cells, ``"superpixels"`` for regions of similar color (SLIC).
-        grid: Cells a side. There are about as many superpixels as cells.
+        grid: Cells per side. There are about as many superpixels as cells.
         baseline: What shows in hidden segments.
         output: What is asked of the model.
     """

@@ -44,7 +44,7 @@ class Look:
         maps_of: The model that finds them important.
         label: The class asked about: the one that this model's map explains.
         cells: The cells.
-        side: Cells a side.
+        side: Cells per side.
         confidences: Of each model in that class, seeing these cells.
         whole: The same on the whole image.
         picture: What was seen.
@@ -169,7 +169,7 @@ def look_through(
         images: Anything that :func:`suffice.open_images` takes.
         maps: Maps of each classifier, of these images.
         share: Share of the cells that is shown.
-        side: Cells a side.
+        side: Cells per side.
         baseline: What shows elsewhere.
 
     Example:
@@ -234,7 +234,7 @@ def disputed_images(
         models: Labels of the models to show; default: the first of each family.
         measurement: Of the kind ``"cross-test"``; may be left out where there is just one.
         share: Share of the cells that is shown.
-        side: Cells a side.
+        side: Cells per side.
         device: Instead of the first GPU if there is one.
     """
     from suffice.compare.tables import tables_of_kind

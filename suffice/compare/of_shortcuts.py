@@ -37,7 +37,7 @@ class Shortcuts:
     Attributes:
         model: Its label.
         classes: One for each class, those suspected first.
-        side: Cells a side.
+        side: Cells per side.
         judged: Images with evidence whose object is known.
         examples: By class, for those suspected: images with the cells that are enough without the object.
     """

@@ -76,7 +76,7 @@ def study_of_models(
         method: By which the maps of the cross-test are made.
         options: Of the method.
         steps: Of the curves; default: as the protocol of the papers has it.
-        grid: Cells a side, of the evidence.
+        grid: Cells per side, of the evidence.
         run: What holds for all, as :class:`suffice.Study` takes it.
 
     Example:

@@ -80,7 +80,7 @@ def objects_on_grid(boxes: Sequence[Tensor], size: tuple[int, int], side: int) -
     Args:
         boxes: Objects of each image, [n, 4] as (x0, y0, x1, y1) in pixels of the model's input.
         size: Height and width of the input.
-        side: Cells a side.
+        side: Cells per side.
 
     Example:
         >>> objects_on_grid([torch.tensor([[0.0, 0.0, 12.0, 8.0]])], (16, 16), 2)

@@ -117,7 +117,7 @@ class Thumbnails:
     """Draws regions that share one embedded picture. Inside a thumbnail, the width of a cell is 1.
 
     Args:
-        side: Cells a side.
+        side: Cells per side.
         photo: The picture; None draws plain cells.
         rest: What hidden cells show; None fades the picture there.
         key: Tells drawings of one picture apart: their ids begin with a hash of both, also where they share a page.

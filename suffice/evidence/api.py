@@ -92,7 +92,7 @@ def find_evidence(
         images: Anything that :func:`suffice.open_images` takes.
         targets: The classes asked about: None (predicted on the whole image), an index or label for all, or one per
             image.
-        grid: Cells a side.
+        grid: Cells per side.
         threshold: A set of cells suffices when confidence on it / confidence on the whole image is at least this.
         strict: The ratio must be above the threshold, not just at it.
         keeps: What a set must keep to suffice: the ``"ratio"``, the target as the ``"top-1"`` class, or ``"both"``.

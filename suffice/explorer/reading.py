@@ -90,7 +90,7 @@ class Question:
 
     Attributes:
         image: Key of the image.
-        grid: Cells a side.
+        grid: Cells per side.
         cells: The cells that are shown, ascending, row-major.
         baseline: Name of what shows in the others.
         target: Index or name of the class asked about; None for what each model predicts.

@@ -24,7 +24,7 @@ def explore(what: Any = None, images: Any = None, *, baseline: str = "blur", gri
             the zoo.
         images: Anything that :func:`suffice.open_images` takes; default: scenes, or the images of the study.
         baseline: What shows where cells are hidden, to begin with.
-        grid: Cells a side, to begin with.
+        grid: Cells per side, to begin with.
 
     Returns:
         A widget; needs ``pip install 'suffice[notebook]'``. Its ``close()`` ends the threads behind it.

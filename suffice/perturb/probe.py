@@ -50,7 +50,7 @@ class Probe:
         targets: The classes asked about: None (predicted on the whole image), an index or label for all, or one per
             image.
         baseline: What shows where pixels are hidden; see :func:`suffice.perturb.make_baseline`.
-        grid: Cells a side for questions about regions, or a :class:`Grid`.
+        grid: Cells per side for questions about regions, or a :class:`Grid`.
         cells: ``"hard"`` or ``"soft"``; see :class:`suffice.perturb.RegionMasks`.
         batch_size: Masked images per forward, or ``"auto"``; halved when memory runs out.
         precision: ``"fp32"``, ``"tf32"``, ``"fp16"``, ``"bf16"`` or ``"auto"``; scores stay in fp32.

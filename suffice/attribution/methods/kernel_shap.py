@@ -44,7 +44,7 @@ def kernel_shap(
         batch: The images; all see the same coalitions, which depend on the seed alone.
         samples: Most coalitions to ask about, beside none and all; at least two for every segment.
         segments: ``"grid"`` for square cells, ``"superpixels"`` for regions of similar color, by SLIC of scikit-image.
-        grid: Cells a side. There are about as many superpixels as cells.
+        grid: Cells per side. There are about as many superpixels as cells.
         baseline: What shows in hidden segments; ``"gray"`` is zero after normalization.
         output: What is shared out: the ``"score"`` or the ``"logit"``.
 

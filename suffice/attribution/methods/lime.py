@@ -43,7 +43,7 @@ def lime(
         batch: The images; all see the same coalitions.
         samples: Images asked about, the whole one among them.
         segments: ``"grid"`` for square cells, ``"superpixels"`` for regions of similar color, by SLIC of scikit-image.
-        grid: Cells a side. There are about as many superpixels as cells.
+        grid: Cells per side. There are about as many superpixels as cells.
         baseline: What shows in hidden segments; ``"gray"`` is zero after normalization.
         kernel_width: How far from the whole image samples still count.
         alpha: Penalty on the squares of the weights; 0 for none.

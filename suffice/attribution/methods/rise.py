@@ -33,7 +33,7 @@ def rise(
     Args:
         batch: The images; all see the same masks, which depend on the seed alone.
         masks: How many.
-        side: Cells a side of the random grid that is enlarged to a mask.
+        side: Cells per side of the random grid that is enlarged to a mask.
         share: Of cells that are seen.
         baseline: What shows where the mask is low; ``"mean"`` is zero after normalization, as published.
         coverage: Divide by how much each pixel was really seen, rather than by what is expected on average.

@@ -55,7 +55,7 @@ def refine_mses(block: Block, sides: Sequence[int]) -> list[dict[int, tuple[MSE,
 
     Args:
         block: The images.
-        sides: Cells a side of the grids; see :func:`check_refinement`.
+        sides: Cells per side of the grids; see :func:`check_refinement`.
 
     Returns:
         Of each image, cells a side → MSEs on that grid.

@@ -46,7 +46,7 @@ def open_images(
               :func:`~suffice.vision.images.listing.open_manifest`;
             * ``"name:rest"`` where ``name`` was registered by :func:`register_images`;
             * a PIL image, or the bytes of a file;
-            * a tensor [3, H, W], [1, H, W], [N, 3, H, W] or [N, 1, H, W], uint8 or float in [0, 1];
+            * a tensor [3, H, W], [1, H, W], [N, 3, H, W] or [N, 1, H, W], uint8, uint16 or float in [0, 1];
             * an array H×W, H×W×C, N×H×W×C (C = 1, 3, 4), uint8, uint16 or float in [0, 1];
             * a map-style data set of images or (image, label) pairs, also one of Hugging Face, or a ``DataLoader`` of
               one; where it names its classes, labels are these names, as an index may mean another class to a model;
