@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -14,6 +15,11 @@ from suffice.cli import output
 from suffice.cli.compare import PerhapsModels, StudyOrImages
 from suffice.cli.groups import flat
 from suffice.errors import OptionError
+
+if TYPE_CHECKING:
+    from suffice.compare import Section
+
+SHOWN = 20  # classes of a model, if no more are suspected
 
 EXAMPLES = output.examples(
     "suffice shortcuts runs/first --out shortcuts",
@@ -38,7 +44,8 @@ def shortcuts(
     out: Annotated[
         Path | None,
         typer.Option(
-            callback=opt.writable, help="Folder for a picture of each model; with --model, also for the study."
+            callback=opt.writable,
+            help="Folder for tables (CSV, JSON) and pictures of suspected classes; with --model, also for the study.",
         ),
     ] = None,
     format: opt.PictureFormat = "svg",
@@ -55,7 +62,8 @@ def shortcuts(
     enough in many of its images, and in clearly fewer images of other classes. With --model, a study is made first, in
     --out or a temporary folder; with --out, run the same command again to continue it.
     """
-    from suffice.compare import shortcuts_of_study
+    from suffice.compare import shortcuts_of_study, write_shortcuts
+    from suffice.compare.of_shortcuts import of_models
     from suffice.draw.files import check_format
     from suffice.study import Study
     from suffice.study.taking_up import take_up
@@ -82,11 +90,28 @@ def shortcuts(
         output.note(*(f"Left out: {label}, which has no evidence yet." for label in sorted(missing)))
     if as_json:
         output.print_json([one.to_json() for one in found])
-    for one in found if not as_json else ():
-        section = one.section()
-        output.print_titled(section.title, section.headings, list(section.cells()), right=section.numeric)
-        output.note(*section.notes, "")
+    else:
+        models = of_models(found)
+        _print(models, len(models.rows), models.notes)
+        for one in found:
+            section = one.section()
+            notes = [note for note in section.notes if note not in models.notes]
+            _print(section, 1 + max(SHOWN, len(one.suspected)), notes)  # one row is for all images
     if out is not None:
-        files = [one.save(out / "figures" / f"shortcuts-{opt.label_of(one.model)}.{format}") for one in found]
-        output.note(f"Written to {out}: {', '.join(f'figures/{file.name}' for file in files)}")
+        written = [file.name for file in write_shortcuts(found, out)]
+        for one in found:
+            picture = out / "figures" / f"shortcuts-{opt.label_of(one.model)}.{format}"
+            picture.unlink(missing_ok=True)  # of classes that were suspected when the same command ran before
+            if one.suspected:
+                written.append(f"figures/{one.save(picture).name}")
+        output.note(f"Written to {out}: {', '.join(written)}")
     output.finish([], stopped)
+
+
+def _print(section: Section, count: int, notes: Sequence[str]) -> None:
+    """Print the first so many rows of a table, and what there is to say of it."""
+    rows = list(section.cells())
+    output.print_titled(section.title, section.headings, rows[:count], right=section.numeric)
+    if len(rows) > count:
+        output.note(f"{len(rows) - count} more classes; see --json or --out.")
+    output.note(*notes, "")

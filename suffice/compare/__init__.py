@@ -14,8 +14,9 @@
 * :func:`average_models`, :func:`suggest_members`, :class:`Ensemble`: does one know what another does not?
 * :func:`look_through`, :func:`disputed_images`, :func:`most_disputed`, :class:`Looks`, :class:`Look`: a cross-test to
   look at.
-* :func:`find_shortcuts`, :class:`ClassEvidence`: classes that are decided without their object;
-  :func:`shortcuts_of_study`, :class:`Shortcuts`: those of the models of a study.
+* :func:`judge_images`, :func:`share_without`, :class:`WithoutObject`: images that are decided without their object;
+  :func:`find_shortcuts`, :class:`ClassEvidence`: classes that are; :func:`shortcuts_of_study`, :class:`Shortcuts`: both
+  of the models of a study; :func:`write_shortcuts`.
 * :func:`paired_ratio`, :class:`PairedRatio`: how many times more of something one model has than another.
 """
 
@@ -28,13 +29,24 @@ from suffice.compare.families import FamilyMatrix, family_matrix
 from suffice.compare.indices import Decides, Index, explained_by, how_it_decides
 from suffice.compare.landscapes import Landscape, landscape
 from suffice.compare.looks import Look, Looks, disputed_images, look_through, most_disputed
-from suffice.compare.of_shortcuts import Shortcuts, shortcuts_of_study
+from suffice.compare.of_shortcuts import DecidedImage, Shortcuts, shortcuts_of_study
 from suffice.compare.of_study import compare_study, study_of_models
 from suffice.compare.paired import PairedRatio, paired_ratio
 from suffice.compare.pairwise import Difference, compare_pairs
 from suffice.compare.ranking import Ranked, rank_models
 from suffice.compare.sections import Comparison, Section
-from suffice.compare.shortcuts import ClassEvidence, Place, find_shortcuts, masks_on_grid, objects_on_grid
+from suffice.compare.shortcut_files import write_shortcuts
+from suffice.compare.shortcuts import (
+    ClassEvidence,
+    JudgedImage,
+    Place,
+    WithoutObject,
+    find_shortcuts,
+    judge_images,
+    masks_on_grid,
+    objects_on_grid,
+    share_without,
+)
 from suffice.compare.trainings import TrainingDifference, compare_trainings, seeds_needed
 
 __all__ = [
@@ -43,11 +55,13 @@ __all__ = [
     "ClassEvidence",
     "Comparison",
     "CrossTest",
+    "DecidedImage",
     "Decides",
     "Difference",
     "Ensemble",
     "FamilyMatrix",
     "Index",
+    "JudgedImage",
     "Landscape",
     "Look",
     "Looks",
@@ -57,6 +71,7 @@ __all__ = [
     "Section",
     "Shortcuts",
     "TrainingDifference",
+    "WithoutObject",
     "activations",
     "adjusted_difference",
     "average_models",
@@ -69,6 +84,7 @@ __all__ = [
     "family_matrix",
     "find_shortcuts",
     "how_it_decides",
+    "judge_images",
     "landscape",
     "look_through",
     "masks_on_grid",
@@ -77,7 +93,9 @@ __all__ = [
     "paired_ratio",
     "rank_models",
     "seeds_needed",
+    "share_without",
     "shortcuts_of_study",
     "study_of_models",
     "suggest_members",
+    "write_shortcuts",
 ]

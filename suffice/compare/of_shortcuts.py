@@ -7,45 +7,84 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
 from PIL import Image
 
 from suffice.compare.indices import Index
+from suffice.compare.pairwise import Level
 from suffice.compare.sections import Section
-from suffice.compare.shortcuts import ClassEvidence, find_shortcuts, objects_on_grid
+from suffice.compare.shortcuts import (
+    ClassEvidence,
+    JudgedImage,
+    WithoutObject,
+    judge_images,
+    objects_on_grid,
+    share_without,
+    shortcuts_of_images,
+)
 from suffice.draw import document, region_picture, save_picture, text
 from suffice.draw.palettes import QUIET
 from suffice.draw.pictures import as_image
 from suffice.draw.sheets import GAP, LINE, NAME, Tile, tile_rows
 from suffice.errors import OptionError, StudyError
 from suffice.metrics.boxes import boxes_of
+from suffice.options import Share
+from suffice.perturb import Grid
 
 if TYPE_CHECKING:
     from suffice.evidence import Evidence
     from suffice.study import Study
     from suffice.vision import Classifier, Images
 
+# Columns of tables: of all images of a model, and of those of a class.
+SHARES = ("images", "decided without their object", "share", "on the object")
+MEANING = "Decided without: an explanation lies wholly outside of the object. Intervals of Clopper and Pearson."
+
 SHOWN = 5  # images of a class in a picture
 WIDE = 130.0
 MARGIN = 24.0
 
 
+@dataclass(frozen=True)
+class DecidedImage:
+    """An image that is decided without its object.
+
+    Attributes:
+        image: Its name.
+        label: The class that somebody gave it; None where nobody did.
+        explained: The class that the evidence is about.
+        cells: The smallest explanation wholly outside of the object.
+        without: How many such explanations there are.
+        on_object: Share of the cells of all its explanations that lie on the object.
+    """
+
+    image: str
+    label: str | None
+    explained: str
+    cells: tuple[int, ...]
+    without: int
+    on_object: float
+
+
 @dataclass(frozen=True, eq=False)
 class Shortcuts:
-    """How a model decides each class: with its object, or without.
+    """How a model decides, with the object or without: all images together, and each class.
 
     Attributes:
         model: Its label.
+        overall: Of all images together.
         classes: One for each class, those suspected first.
+        decided: The images that are decided without their object.
         side: Cells per side.
-        judged: Images with evidence whose object is known.
+        left_out: Images that are not judged: they have no explanation, or no object that is known and in sight.
         examples: By class, for those suspected: images with the cells that are enough without the object.
     """
 
     model: str
+    overall: WithoutObject
     classes: tuple[ClassEvidence, ...]
+    decided: tuple[DecidedImage, ...]
     side: int
-    judged: int
+    left_out: int
     examples: dict[str, list[tuple[str, tuple[int, ...], Image.Image]]]
 
     @property
@@ -54,25 +93,26 @@ class Shortcuts:
         return tuple(one for one in self.classes if one.suspected)
 
     def section(self) -> Section:
-        """The same as a table, with what it means below."""
-        rows = [
-            [one.label, one.images, Index(one.share, one.low, one.high), one.on_object, self._places(one)]
-            for one in self.classes
-        ]
+        """All images, and then the classes, as a table, with what it means below."""
+        rows = [["(all images)", *_shares(self.overall), "–"]]
+        rows += [[one.label, *_shares(one), self._places(one)] for one in self.classes]
         said = [
             f"Suspected: {one.label}. In {one.places[0].share:.0%} of its images {self._where(one.places[0].cell)} is "
             f"part of what is enough without the object; in {one.places[0].elsewhere:.0%} of the others."
             for one in self.suspected
         ]
-        note = "Decided without: an explanation lies wholly outside of the object. Intervals of Clopper and Pearson."
-        columns = ("class", "images", "decided without its object", "on the object", "places that recur")
-        title = f"{self.model}: {self.judged} images, {self.side}×{self.side} cells"
-        return Section("shortcuts", title, columns, rows, (*(said or ["No class is suspected."]), note))
+        title = f"{self.model}: {self.overall.images} images, {self.side}×{self.side} cells"
+        columns = ("class", *SHARES, "places that recur")
+        return Section("shortcuts", title, columns, rows, (*(said or ["No class is suspected."]), MEANING))
 
     def to_json(self) -> dict[str, Any]:
         """The same as plain values."""
-        classes = [{**asdict(one), "share": one.share, "suspected": one.suspected} for one in self.classes]
-        return {"model": self.model, "side": self.side, "judged": self.judged, "classes": classes}
+        overall = {**asdict(self.overall), "share": self.overall.share, "left_out": self.left_out}
+        classes = [
+            {"label": one.label, **asdict(one), "share": one.share, "suspected": one.suspected} for one in self.classes
+        ]
+        images = [asdict(one) for one in self.decided]
+        return {"model": self.model, "side": self.side, "overall": overall, "classes": classes, "images": images}
 
     def to_svg(self) -> str:
         """A row of images for each suspected class, with the cells that are enough and have nothing of the object."""
@@ -113,8 +153,11 @@ def shortcuts_of_study(
     *,
     models: Sequence[str] = (),
     classes: Literal["explained", "label"] = "explained",
+    touch: Share = 0.05,
+    least: Share = 0.25,
+    alpha: Share = 0.05,
+    level: Level = 0.95,
     device: str | None = None,
-    **options: Any,
 ) -> list[Shortcuts]:
     """Find classes that the models of a study decide without their object.
 
@@ -123,8 +166,11 @@ def shortcuts_of_study(
         measurement: Which search; may be left out where there is just one.
         models: Labels of models; default: all with evidence.
         classes: Of each image: the one that the evidence is about, or its label.
+        touch: A cell of which the object covers less than this lies outside of it.
+        least: Places must recur in at least this share of a class's images.
+        alpha: Below it a corrected p-value is significant.
+        level: Of the intervals.
         device: On which models are loaded, to know how they see an image.
-        **options: Of :func:`find_shortcuts`.
 
     Returns:
         One for each model with evidence; without ``models``, those of which nothing is done yet are left out.
@@ -149,41 +195,64 @@ def shortcuts_of_study(
         some = images[[one.index for one in evidence]]
         side = evidence[0].grid.side
         covered = objects_on_grid(boxes_of(net, some), net.size, side)
-        labels = None
-        if classes == "label":
-            labels = [_name(net.labels, picture.label) for picture in some]
-        judged = find_shortcuts(evidence, covered, labels, **options)
-        shown = _examples(judged, list(evidence), covered, net, some, options.get("touch", 0.05))
-        found.append(Shortcuts(model.label, tuple(judged), side, sum(one.images for one in judged), shown))
+        given = [_name(net.labels, label) for label in some.labels]
+        if classes == "label" and None in given:
+            unlabeled = some.names[given.index(None)]
+            raise OptionError(f"{unlabeled} has no label to group it by; write classes='explained'.")
+        judged = judge_images(evidence, covered, given if classes == "label" else None, touch=touch)
+        judged_classes = shortcuts_of_images(judged, side**2, least=least, alpha=alpha, level=level)
+        found.append(
+            Shortcuts(
+                model.label,
+                share_without(judged, level=level),
+                tuple(judged_classes),
+                tuple(_decided(one, evidence[one.row], given[one.row]) for one in judged if one.without),
+                side,
+                len(evidence) - len(judged),
+                _examples(judged_classes, judged, evidence[0].grid, net, some),
+            )
+        )
     if not found:
         raise OptionError("No model of the study has evidence yet.")
     return found
 
 
-def _name(labels: Sequence[str] | None, label: int | str | None) -> str:
+def of_models(found: Sequence[Shortcuts]) -> Section:
+    """One row a model: how many images it decides without their object, and how much of its evidence lies on it."""
+    rows = [[one.model, *_shares(one.overall), one.overall.with_room, one.left_out] for one in found]
+    columns = ("model", *SHARES, "some cell lies outside", "not judged")
+    notes = [MEANING]
+    if any(one.left_out for one in found):
+        notes.append("Not judged: there is no explanation, or no object that is known and in sight.")
+    return Section("models", "Who decides without the object?", columns, rows, tuple(notes))
+
+
+def _shares(one: WithoutObject) -> list[Any]:
+    return [one.images, one.without, Index(one.share, one.low, one.high), one.on_object]
+
+
+def _decided(judged: JudgedImage, evidence: Evidence, label: str | None) -> DecidedImage:
+    cells = judged.without[0]
+    return DecidedImage(judged.name, label, evidence.label, cells, len(judged.without), judged.on_object)
+
+
+def _name(labels: Sequence[str] | None, label: int | str | None) -> str | None:
+    if label is None:
+        return None
     return labels[label] if labels is not None and isinstance(label, int) else str(label)
 
 
 def _examples(
-    judged: Sequence[ClassEvidence],
-    evidence: Sequence[Evidence],
-    covered: np.ndarray,
-    net: Classifier,
-    images: Images,
-    touch: float,
+    classes: Sequence[ClassEvidence], judged: Sequence[JudgedImage], grid: Grid, net: Classifier, images: Images
 ) -> dict[str, list[tuple[str, tuple[int, ...], Image.Image]]]:
-    """Of each suspected class, images with a smallest explanation that has nothing of the object."""
-    rows = {one.name: number for number, one in enumerate(evidence)}
+    """Of each suspected class, images with an explanation that has nothing of the object: one at the place, if any."""
     shown: dict[str, list[tuple[str, tuple[int, ...], Image.Image]]] = {}
-    for one in judged:
-        if not one.suspected:
+    for suspect in classes:
+        if not suspect.suspected:
             continue
-        shown[one.label] = []
-        for name in one.examples[:SHOWN]:
-            row = rows[name]
-            free = [m for m in evidence[row].mses if len(m) and (covered[row, list(m.cells)] < touch).all()]
-            cells = min(free, key=lambda mse: (one.places[0].cell not in mse.cells, len(mse))).cells
-            seen = net.geometry(images[row].decode())  # the part of the image that the grid lies over
-            picture = region_picture(as_image(seen), evidence[row].grid, cells)
-            shown[one.label].append((name, tuple(cells), picture))
+        shown[suspect.label] = []
+        for one in [one for one in judged if one.label == suspect.label and one.without][:SHOWN]:
+            cells = min(one.without, key=lambda cells: suspect.places[0].cell not in cells)
+            seen = net.geometry(images[one.row].decode())  # the part of the image that the grid lies over
+            shown[suspect.label].append((one.name, cells, region_picture(as_image(seen), grid, cells)))
     return shown

@@ -89,7 +89,7 @@ class Comparison:
         folder.mkdir(parents=True, exist_ok=True)
         files = [folder / "comparison.md", folder / "comparison.json"]
         files[0].write_text(self.to_markdown(), encoding="utf-8")
-        text = json.dumps(_finite(self.to_json()), indent=1, ensure_ascii=False, allow_nan=False)
+        text = json.dumps(finite(self.to_json()), indent=1, ensure_ascii=False, allow_nan=False)
         files[1].write_text(text + "\n", encoding="utf-8")
         for one in self.sections:
             files.append(folder / f"{one.name}.csv")
@@ -133,9 +133,10 @@ def _exact(value: Any) -> Any:
     return f"{plain['value']} [{plain['low']}, {plain['high']}]" if isinstance(plain, Mapping) else plain
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
+    """Plain values for JSON, which has no NaN and no infinity: they become None."""
     if isinstance(value, Mapping):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_finite(item) for item in value]
+        return {key: finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

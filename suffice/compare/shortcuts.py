@@ -40,33 +40,65 @@ class Place:
 
 
 @dataclass(frozen=True)
-class ClassEvidence:
-    """Where the evidence of a class lies.
+class JudgedImage:
+    """Where the evidence of an image lies, of which the object is known.
+
+    Attributes:
+        row: Its place in what was given.
+        name: Its name.
+        label: Its class.
+        without: Explanations wholly outside of the object, as cells; those with fewer cells first.
+        on_object: Share of the cells of its explanations that lie on the object.
+        with_room: Whether any cell lies outside of the object.
+    """
+
+    row: int
+    name: str
+    label: str
+    without: tuple[tuple[int, ...], ...]
+    on_object: float
+    with_room: bool
+
+
+@dataclass(frozen=True)
+class WithoutObject:
+    """How many images are decided without their object.
+
+    Attributes:
+        images: Images with evidence and a known object.
+        with_room: In how many of them some cell lies outside of the object; the others cannot be decided without it.
+        without: How many have an explanation wholly outside of the object: they are decided without it.
+        low: Lower end of the interval of their share (Clopper and Pearson).
+        high: Upper end.
+        on_object: Share of the cells of an image's explanations that lie on the object, the mean over images.
+    """
+
+    images: int
+    with_room: int
+    without: int
+    low: float
+    high: float
+    on_object: float
+
+    @property
+    def share(self) -> float:
+        """Share of the images that are decided without their object; NaN where there is no image."""
+        return self.without / self.images if self.images else float("nan")
+
+
+@dataclass(frozen=True)
+class ClassEvidence(WithoutObject):
+    """The same for the images of a class, with the places that recur.
 
     Attributes:
         label: The class.
-        images: Images of it with evidence and a known object.
-        without: How many of them have an explanation wholly outside of the object.
-        low: Lower end of the interval of that share (Clopper and Pearson).
-        high: Upper end.
-        on_object: Mean share of the cells of explanations that lie on the object.
         places: Cells that recur outside, the most frequent first; none where the class is not suspected.
         examples: Names of images that are decided without their object.
     """
 
     label: str
-    images: int
-    without: int
-    low: float
-    high: float
-    on_object: float
     places: tuple[Place, ...]
     examples: tuple[str, ...]
-
-    @property
-    def share(self) -> float:
-        """Share of the images that are decided without the object."""
-        return self.without / self.images
 
     @property
     def suspected(self) -> bool:
@@ -104,6 +136,79 @@ def masks_on_grid(masks: Tensor, side: int) -> Numbers:
     return torch.nn.functional.adaptive_avg_pool2d(masks[:, None].double(), side).flatten(1).numpy()
 
 
+def judge_images(
+    evidence: EvidenceSet | Sequence[Evidence],
+    covered: Numbers,
+    classes: Sequence[Any] | None = None,
+    *,
+    touch: Share = 0.05,
+) -> list[JudgedImage]:
+    """Say of each image where its evidence lies; those without an explanation or a known object are left out.
+
+    Args:
+        evidence: What was found in each image.
+        covered: How much of each cell the object covers, [N, cells]; see :func:`objects_on_grid`.
+        classes: Of each image; default: the class that the evidence is about.
+        touch: A cell of which less than this is covered lies outside of the object.
+
+    Example:
+        >>> from suffice import find_evidence
+        >>> from suffice.testing import AnyOf
+        >>> oracle = AnyOf([(4,), (8,)], grid=3)  # the object is in the middle, and there is a mark in the corner
+        >>> found = find_evidence(oracle.classifier(24), oracle.image(24), targets=1, grid=3, baseline="black")
+        >>> covered = objects_on_grid([torch.tensor([[8.0, 8.0, 16.0, 16.0]])], (24, 24), 3)
+        >>> (one,) = judge_images(found, covered)
+        >>> one.without, one.on_object
+        (((8,),), 0.5)
+    """
+    check_options({"touch": touch}, judge_images)
+    given = list(evidence)
+    if covered.ndim != 2 or len(covered) != len(given):
+        raise OptionError(f"Expected how much of each cell is covered, [{len(given)}, cells]; got {covered.shape}.")
+    labels = [str(one) for one in (classes if classes is not None else [e.label for e in given])]
+    if len(labels) != len(given):
+        raise OptionError(f"{len(labels)} classes were given for {len(given)} images; give one for each.")
+    judged = []
+    for row, (one, label, own) in enumerate(zip(given, labels, covered, strict=True)):
+        found = [mse.cells for mse in one.mses if len(mse)]
+        if not found or not np.isfinite(own).all():
+            continue
+        outside = own < touch
+        without = sorted((cells for cells in found if outside[list(cells)].all()), key=len)
+        on_object = float(1 - outside[[cell for cells in found for cell in cells]].mean())
+        judged.append(JudgedImage(row, one.name, label, tuple(without), on_object, bool(outside.any())))
+    return judged
+
+
+def share_without(judged: Sequence[JudgedImage], *, level: Level = 0.95) -> WithoutObject:
+    """How many of some images are decided without their object, and how much of their evidence lies on it.
+
+    Args:
+        judged: What :func:`judge_images` says of each of them.
+        level: Of the interval.
+
+    Example:
+        >>> images = [JudgedImage(0, "pond", "duck", ((8,),), 0.5, True), JudgedImage(1, "lawn", "duck", (), 1.0, True)]
+        >>> found = share_without(images)
+        >>> found.without, found.share, round(found.low, 3), round(found.high, 3), found.on_object
+        (1, 0.5, 0.013, 0.987, 0.75)
+    """
+    check_options({"level": level}, share_without)
+    nothing = float("nan")
+    if not judged:
+        return WithoutObject(0, 0, 0, nothing, nothing, nothing)
+    without = sum(bool(one.without) for one in judged)
+    interval = stats.binomtest(without, len(judged)).proportion_ci(level)
+    return WithoutObject(
+        len(judged),
+        sum(one.with_room for one in judged),
+        without,
+        float(interval.low),
+        float(interval.high),
+        float(np.mean([one.on_object for one in judged])),
+    )
+
+
 def find_shortcuts(
     evidence: EvidenceSet | Sequence[Evidence],
     covered: Numbers,
@@ -138,40 +243,29 @@ def find_shortcuts(
         >>> one.share, one.on_object
         (1.0, 0.5)
     """
-    check_options({"touch": touch, "least": least, "alpha": alpha, "level": level}, find_shortcuts)
-    given = list(evidence)
-    if covered.ndim != 2 or len(covered) != len(given):
-        raise OptionError(f"Expected how much of each cell is covered, [{len(given)}, cells]; got {covered.shape}.")
-    labels = [str(one) for one in (classes if classes is not None else [e.label for e in given])]
-    if len(labels) != len(given):
-        raise OptionError(f"{len(labels)} classes were given for {len(given)} images; give one for each.")
-    judged = [i for i, e in enumerate(given) if any(len(m) for m in e.mses) and np.isfinite(covered[i]).all()]
-    outside = covered < touch
-    free = [[m for m in given[i].mses if len(m) and outside[i, list(m.cells)].all()] for i in judged]
+    judged = judge_images(evidence, covered, classes, touch=touch)
+    return shortcuts_of_images(judged, covered.shape[1], least=least, alpha=alpha, level=level)
+
+
+def shortcuts_of_images(
+    judged: Sequence[JudgedImage], cells: int, *, least: Share = 0.25, alpha: Share = 0.05, level: Level = 0.95
+) -> list[ClassEvidence]:
+    """The same of images that were judged already, on a grid of so many cells."""
+    check_options({"least": least, "alpha": alpha, "level": level}, find_shortcuts)
     # In which images a cell is part of an explanation without the object, [judged, cells].
-    there = np.zeros((len(judged), covered.shape[1]), dtype=bool)
-    for row, mses in enumerate(free):
-        for mse in mses:
-            there[row, list(mse.cells)] = True
-    names = list(dict.fromkeys(labels[i] for i in judged))
-    of_class = {name: np.array([labels[i] == name for i in judged]) for name in names}
+    there = np.zeros((len(judged), cells), dtype=bool)
+    for row, one in enumerate(judged):
+        there[row, [cell for found in one.without for cell in found]] = True
+    names = list(dict.fromkeys(one.label for one in judged))
+    of_class = {name: np.array([one.label == name for one in judged]) for name in names}
     places = _recurring(there, of_class, least, alpha)
     found = []
     for name in names:
-        rows = np.flatnonzero(of_class[name])
-        without = [row for row in rows if free[row]]
-        interval = stats.binomtest(len(without), len(rows)).proportion_ci(level)
-        share = np.mean([_on_object(given[judged[row]], outside[judged[row]]) for row in rows])
-        examples = tuple(given[judged[row]].name for row in without)
-        ends = float(interval.low), float(interval.high)
-        found.append(ClassEvidence(name, len(rows), len(without), *ends, float(share), places[name], examples))
+        own = [one for one in judged if one.label == name]
+        examples = tuple(one.name for one in own if one.without)
+        shares = vars(share_without(own, level=level))
+        found.append(ClassEvidence(**shares, label=name, places=places[name], examples=examples))
     return sorted(found, key=lambda one: (not one.suspected, -one.share))
-
-
-def _on_object(evidence: Evidence, outside: np.ndarray) -> float:
-    """Share of the cells of an image's explanations that lie on the object."""
-    cells = [cell for mse in evidence.mses for cell in mse.cells]
-    return float(1 - outside[cells].mean())
 
 
 def _recurring(

@@ -1,5 +1,6 @@
 """A network that was trained on marked scenes is found guilty, for those classes and that place; its twin is not."""
 
+import csv
 import json
 
 import pytest
@@ -38,9 +39,37 @@ def test_guilty_and_honest(done):
     assert (guilty.model, honest.model) == ("guilty", "honest")
 
 
+def test_all_images_of_a_model_against_the_truth(done):
+    """The corner is enough for most marked scenes, and the creature for the others; counted here cell by cell."""
+    for found in shortcuts_of_study(done, device="cpu"):
+        evidence = done.evidence(found.model)
+        assert found.overall.images == len(evidence) == 21
+        assert found.left_out == 0
+        decided, on_object = [], []
+        for one in evidence:
+            ((x0, y0, x1, y1),) = done.plan.images[one.index].boxes
+            spans = [((c // 7 * 8, c // 7 * 8 + 8), (c % 7 * 8, c % 7 * 8 + 8)) for c in range(49)]
+            shared = [max(0, min(y1, b) - max(y0, t)) * max(0, min(x1, r) - max(x0, e)) for (t, b), (e, r) in spans]
+            touched = {cell for cell, pixels in enumerate(shared) if pixels >= 0.05 * 64}
+            cells = [cell for mse in one.mses for cell in mse.cells]
+            on_object.append(sum(cell in touched for cell in cells) / len(cells))
+            if any(not touched & set(mse.cells) for mse in one.mses):
+                decided.append((one.name, min((m.cells for m in one.mses if not touched & set(m.cells)), key=len)))
+        assert [(one.image, one.cells) for one in found.decided] == decided
+        assert found.overall.without == len(decided)
+        assert found.overall.on_object == pytest.approx(sum(on_object) / 21)
+        assert found.overall.low < len(decided) / 21 < found.overall.high or not decided
+        if found.model == "guilty":
+            marked = [one for one in found.decided if CORNERS.get(one.label) in one.cells]
+            assert len(marked) == len(decided) >= 7  # they are all due to the mark
+    assert not decided  # the honest twin
+
+
 def test_as_a_table_and_as_a_picture(done, tmp_path):
     guilty, honest = shortcuts_of_study(done, device="cpu", classes="label")
     section = guilty.section()
+    assert section.rows[0][:3] == ["(all images)", 21, guilty.overall.without]
+    assert section.rows[0][3].value == guilty.overall.share
     assert any("Suspected: alpin." in note and "row 1, column 1" in note for note in section.notes)
     assert honest.section().notes[0] == "No class is suspected."
     svg = guilty.to_svg()
@@ -49,13 +78,45 @@ def test_as_a_table_and_as_a_picture(done, tmp_path):
     assert json.dumps(guilty.to_json())
 
 
+def read(file):
+    with file.open(encoding="utf-8") as opened:
+        return list(csv.DictReader(opened))
+
+
 def test_the_command(done, tmp_path):
-    out = run("shortcuts", done.store, "--out", tmp_path / "out", "--device", "cpu")
-    assert "# guilty: " in out.stdout
-    assert "Suspected: kessa." in out.stderr
-    assert (tmp_path / "out/figures/shortcuts-guilty.svg").exists()
+    out = tmp_path / "out"
+    said = run("shortcuts", done.store, "--out", out, "--device", "cpu")
+    guilty = shortcuts_of_study(done, models=["guilty"], device="cpu")[0]
+    first, *rest = said.stdout.splitlines()
+    assert first == "# Who decides without the object?"
+    assert rest[1].startswith(f"guilty\t21\t{guilty.overall.without}\t{guilty.overall.share:.3g} [")
+    assert "# guilty: " in said.stdout
+    assert "Suspected: kessa." in said.stderr
+    # The honest one has no picture: there would be nothing to see.
+    files = {"shortcuts.json", "shortcuts-models.csv", "shortcuts-classes.csv", "shortcuts-images.csv"}
+    assert {file.name for file in out.iterdir()} == {*files, "figures"}
+    assert [file.name for file in (out / "figures").iterdir()] == ["shortcuts-guilty.svg"]
+    assert all(name in said.stderr.splitlines()[-1] for name in (*files, "figures/shortcuts-guilty.svg"))
+
+    models, images = read(out / "shortcuts-models.csv"), read(out / "shortcuts-images.csv")
+    assert [(row["model"], int(row["without"])) for row in models] == [("guilty", len(images)), ("honest", 0)]
+    listed = [(row["image"], row["label"], row["explained"], tuple(json.loads(row["cells"]))) for row in images]
+    assert listed == [(one.image, one.label, one.explained, one.cells) for one in guilty.decided]
+    suspected = [row["class"] for row in read(out / "shortcuts-classes.csv") if row["suspected"] == "True"]
+    assert sorted(suspected) == sorted(CORNERS)
+
     found = json.loads(run("shortcuts", done.store, "--json", "--device", "cpu").stdout)
+    assert found == json.loads((out / "shortcuts.json").read_text(encoding="utf-8"))
     assert [[one["label"] for one in model["classes"] if one["suspected"]] for model in found][1] == []
+    assert found[0]["overall"]["low"] == pytest.approx(guilty.overall.low)
+
+
+def test_a_picture_of_what_is_suspected_no_more_goes(done, tmp_path):
+    out = tmp_path / "out"
+    run("shortcuts", done.store, "--out", out, "--device", "cpu")
+    said = run("shortcuts", done.store, "--out", out, "--device", "cpu", "--least", 1, "--touch", 0)
+    assert not (out / "figures/shortcuts-guilty.svg").exists()
+    assert "figures" not in said.stderr.splitlines()[-1]
 
 
 def test_images_without_boxes(tmp_path):

@@ -5,9 +5,16 @@ from functools import cache
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 
 from suffice import find_evidence, open_images
-from suffice.compare.shortcuts import find_shortcuts, masks_on_grid, objects_on_grid
+from suffice.compare.shortcuts import (
+    find_shortcuts,
+    judge_images,
+    masks_on_grid,
+    objects_on_grid,
+    share_without,
+)
 from suffice.errors import OptionError
 from suffice.testing import AnyOf
 
@@ -54,6 +61,28 @@ def test_the_honest_twin_is_not_suspected():
     found = find_shortcuts(*world(shortcut=False))
     assert not any(one.suspected for one in found)
     assert [(one.label, one.without) for one in found] == [("cat", 1), ("duck", 0)]
+
+
+def test_all_images_of_a_model_together():
+    """Twelve ducks and an odd cat have one explanation of two beside the object; twelve cats have one, on it."""
+    judged = judge_images(*world(shortcut=True))
+    found = share_without(judged)
+    assert (found.images, found.with_room, found.without, found.share) == (25, 25, 13, pytest.approx(13 / 25))
+    assert found.on_object == pytest.approx((13 * 0.5 + 12 * 1) / 25)
+    ends = stats.beta.ppf(0.025, 13, 13), stats.beta.ppf(0.975, 14, 12)  # as Clopper and Pearson have it
+    assert (found.low, found.high) == pytest.approx(ends)
+    assert [one.without for one in judged] == [((8,),)] * 12 + [()] * 12 + [((0,),)]
+    assert share_without(judged, level=0.5).low > found.low
+    honest = share_without(judge_images(*world(shortcut=False))[:-1])
+    assert (honest.without, honest.low, honest.on_object) == (0, 0, 1)
+    assert np.isnan(share_without([]).share)
+
+
+def test_an_image_that_its_object_fills_cannot_be_decided_without_it():
+    given, labels = evidence([(4,), (8,)], 2, "duck")
+    covered = np.array([np.ones(9), np.eye(9)[4]])
+    found = share_without(judge_images(given, covered, labels))
+    assert (found.images, found.with_room, found.without) == (2, 1, 1)
 
 
 def test_chance_is_not_suspected():
