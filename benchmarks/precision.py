@@ -52,6 +52,7 @@ def agreement(exact: EvidenceSet, other: EvidenceSet) -> dict[str, Any]:
         "MSEs in common": sum(len(a & b) for a, b in pairs) / max(sum(len(a | b) for a, b in pairs), 1),
         "mended": sum(e.mended for e in other),
         "questions": float(np.mean([e.questions for e in other])),
+        "for certificates": float(np.mean([e.spent.get("certifying", 0) for e in other])),
         "again in fp32": float(np.mean([e.spent.get("confirming", 0) for e in other])),
     }
     before, after = exact.to_arrow(), other.to_arrow()
@@ -94,7 +95,7 @@ def searched(net: Classifier, images: Images, settings: Settings, runners: dict[
 def table(rows: list[dict[str, Any]]) -> str:
     """All rows in Markdown; a change is relative to fp32, ± its standard error."""
     names = ["model", "precision", "confirmed", "images", "same target", "same MSEs", "MSEs in common", "mended"]
-    names += [*STATISTICS, "questions", "again in fp32", "seconds", "of it confirming"]
+    names += [*STATISTICS, "questions", "for certificates", "again in fp32", "seconds", "of it confirming"]
     lines = ["| " + " | ".join(names) + " |", "|---" * len(names) + "|"]
     for row in rows:
         cells = [row["model"], "fp32" if row["precision"] == EXACT else row["precision"], row["confirmed"]]
@@ -103,7 +104,8 @@ def table(rows: list[dict[str, Any]]) -> str:
             s = row[name]
             moved = "" if row["precision"] == EXACT else f" ({s['change']:+.1%} ± {s['error']:.1%})"
             cells.append(f"{s['mean']:.2f}{moved}")
-        cells += [f"{row['questions']:,.0f}", f"{row['again in fp32']:,.0f}", f"{row['seconds']:.1f}"]
+        cells += [f"{row[name]:,.0f}" for name in ("questions", "for certificates", "again in fp32")]
+        cells.append(f"{row['seconds']:.1f}")
         cells.append(f"{row['confirming'] / row['seconds']:.1%}")
         lines.append("| " + " | ".join(map(str, cells)) + " |")
     return "\n".join(lines)

@@ -97,7 +97,11 @@ def evidence(
         str | None, typer.Option(help="Largest set to look at, in cells; 'none' for no limit; default: 18.")
     ] = None,
     max_questions: Annotated[
-        str | None, typer.Option(help="Most questions (masked images) per image; 'none' for no limit.")
+        str | None,
+        typer.Option(
+            help="Begin no level of the search that could take an image beyond this many questions (masked images); "
+            "pruning and what lies below come on top."
+        ),
     ] = None,
     minimal: Annotated[
         Literal["single", "subset"] | None,

@@ -8,7 +8,7 @@ from suffice.cli import output
 from suffice.draw.words import counted, percent
 
 if TYPE_CHECKING:
-    from suffice.evidence import MSE, Evidence, Settings
+    from suffice.evidence import Evidence, Settings
     from suffice.evidence.files.statistics import Summary
 
 MOST = 12  # MSEs of an image that a terminal shows
@@ -17,7 +17,7 @@ ENDS = {
     "beam empty": "searched until nothing was left to enlarge.",
     "max_mses": "stopped at the limit of {max_mses} MSEs: their counts are lower bounds.",
     "max_size": "searched up to sets of {max_size} cells: larger MSEs are not counted.",
-    "max_questions": "stopped at {max_questions} questions: their counts are lower bounds.",
+    "max_questions": "stopped before a level beyond {max_questions} questions: their counts are lower bounds.",
     "nothing needed": "decided by the baseline alone: no cell is needed.",
     "no confidence": "without evidence: the confidence is below {min_confidence}, so ratios to it mean nothing.",
     "not a number": "without evidence: the model returns NaN or infinity.",
@@ -32,6 +32,9 @@ def print_evidence(found: Evidence) -> None:
 
     alone = f"baseline alone: {found.baseline_confidence:.3f}, {percent(found.baseline_ratio)} of it"
     title = f"{found.name}: {found.label}, confidence {found.confidence:.3f} ({alone})"
+    if not found.meaningful:
+        output.note(f"{title}\n{found.why}\n")
+        return
     if not output.stdout.is_terminal:
         output.note(title)
     columns = _columns(found)
@@ -48,6 +51,11 @@ def print_evidence(found: Evidence) -> None:
     _table(found, "", ("sub-explanations", *(f"≥ {t:.0%}" for t in thresholds)), below, range(1, 1 + len(thresholds)))
     for title, sets in _besides(found).items():
         _table(found, title, (title, "cells", "ratio", "which"), sets, range(3))
+    if found.why_not_necessary:
+        output.note(found.why_not_necessary)
+    if found.exhaustive_mses is not None:
+        small = counted(found.exhaustive_mses, "MSE")
+        output.note(f"{small} of up to {counted(found.settings.exhaustive, 'cell')}: these are all there are.")
 
     spent = ", ".join(f"{name} {n}" for name, n in found.spent.items() if n)
     asked = f"{counted(found.questions, 'masked image')}{f' ({spent})' if spent else ''}"
@@ -58,26 +66,22 @@ def print_evidence(found: Evidence) -> None:
 
 def _columns(found: Evidence) -> dict[str, list[Any]]:
     """The columns about MSEs that have something to say."""
-    mses, threshold = found.mses, found.settings.threshold
+    mses = found.mses
     columns: dict[str, list[Any]] = {
         "MSE": list(range(1, len(mses) + 1)),
         "cells": [len(m) for m in mses],
         "ratio": [f"{m.ratio:.3f}" for m in mses],
-        "margin": ["" if m.margin is None else f"{m.margin:.3f}" for m in mses],
     }
+    if any(m.margin is not None for m in mses):
+        columns["margin"] = ["" if m.margin is None else f"{m.margin:.3f}" for m in mses]
     if found.settings.second_baseline is not None:
         columns["2nd baseline"] = ["" if m.second_ratio is None else f"{m.second_ratio:.3f}" for m in mses]
-    if any(m.under is not None for m in mses):
-        columns["stays under"] = [_stays(m, threshold) for m in mses]
+    if any(m.stays is not None for m in mses):
+        columns["stays under"] = [f"{sum(m.stays.values())} of {len(m.stays)}" if m.stays else "" for m in mses]
     columns["minimal"] = ["certified" if m.certified else m.minimality for m in mses]
     if any(m.found == "deletion" for m in mses):
         columns["found by"] = [m.found for m in mses]
     return columns | {"which": [_cells(m.cells) for m in mses]}
-
-
-def _stays(mse: MSE, threshold: float) -> str:
-    ratios = list((mse.under or {}).values())
-    return f"{sum(ratio >= threshold for ratio in ratios)} of {len(ratios)}"
 
 
 def _besides(found: Evidence) -> dict[str, list[tuple[Any, ...]]]:
@@ -85,7 +89,7 @@ def _besides(found: Evidence) -> dict[str, list[tuple[Any, ...]]]:
     sets: dict[str, list[tuple[Any, ...]]] = {}
     if found.contrastive is not None:
         sets["contrastive"] = [(len(m), f"{m.ratio:.3f}", _cells(m.cells)) for m in found.contrastive]
-    if found.necessary is not None:
+    if found.necessary:
         sets["necessary"] = [(len(cells), "", _cells(cells)) for cells in found.necessary]
     for side, parts in found.refined.items():
         sets[f"on {side}×{side}"] = [(len(m), f"{m.ratio:.3f}", _cells(m.cells)) for m in parts]
@@ -109,7 +113,8 @@ def print_summary(summary: Summary, model: str, settings: Settings) -> None:
     from suffice.evidence.files.table import count_column
 
     wanted = ["mses", "mean_size", "certified_share", "coverage", "diverse_0", "diverse_1", "diverse_2"]
-    wanted += ["within_500", "within_1000", "within_2000", "within_4000", "baseline_ratio", "stability"]
+    wanted += ["within_500", "within_1000", "within_2000", "within_4000", "exhaustive_mses"]
+    wanted += ["baseline_ratio", "stability"]
     wanted += [count_column(settings.counting, t) for t in (0.8, 0.7, 0.6, 0.5)] + ["questions"]
     told = {name: summary.statistics[name] for name in wanted if summary.statistics[name].images}
     rows = [
@@ -120,10 +125,10 @@ def print_summary(summary: Summary, model: str, settings: Settings) -> None:
     output.print_table(f"{model}: {counted(summary.images, 'image')}", columns, rows, right=range(1, 6))
 
     ended = [
-        (reason, of.images, *(f"{of.statistics[name].mean:.2f}" for name in ("mses", "mean_size", "within_1000")))
+        (reason, of.images, *(f"{of.statistics[name].mean:.2f}" for name in ("mses", "mean_size", "questions")))
         for reason, of in summary.by_reason.items()
     ]
-    output.print_table("", ("ended by", "images", "mses", "mean_size", "within_1000"), ended, right=range(1, 5))
+    output.print_table("", ("ended by", "images", "mses", "mean_size", "questions"), ended, right=range(1, 5))
     for reason, of in summary.by_reason.items():
         output.note(f"{counted(of.images, 'image')} {ENDS[reason].format(**vars(settings))}")
     if summary.by_deletion:

@@ -57,7 +57,7 @@ def find_evidence(
     confirm: Confirm = "doubtful",
     max_mses: Limit | None = 10,
     max_size: Count | None = 18,
-    max_questions: Limit | None = None,
+    max_questions: Count | None = None,
     expand_at: Ratio = 0.5,
     expanded_mses: Limit | None = None,
     counting: Counting = "distinct",
@@ -123,7 +123,8 @@ def find_evidence(
         max_mses: Stop after the level at which there are more MSEs than this; None for no limit.
         max_size: Do not look at sets of more cells than this; None for no limit. An image with few MSEs would be
             searched up to the whole grid, and pruning large sets is costly.
-        max_questions: Do not begin a level that could take the image's questions beyond this.
+        max_questions: Do not begin a level that could take the image's questions beyond this. Pruning, certificates and
+            what lies below come on top.
         expand_at: Sets below an MSE with at least this ratio are expanded.
         expanded_mses: How many MSEs, in order of discovery, to look below; None for all, 0 for none.
         counting: The reading in which sub-explanations are reported, see :meth:`Evidence.subexplanations`; all are

@@ -19,7 +19,6 @@ from suffice.evidence.files.table import evidence_table
 from suffice.evidence.graph.graph import build_graph
 from suffice.evidence.graph.set_drawing import to_html
 from suffice.evidence.settings import Settings
-from suffice.evidence.thresholds import least
 from suffice.perturb.probe import Counters
 from suffice.perturb.regions import Grid
 from suffice.results import to_pandas
@@ -49,12 +48,13 @@ class MSE:
         cells: Its cells, ascending, row-major.
         ratio: Confidence on it alone / confidence on the whole image.
         certified: Whether every proper subset was shown to fail; else the weaker: no single cell can go.
-        margin: How far the ratio lies above the threshold.
+        margin: How far the ratio lies above the threshold; None where ratios are not what must be kept.
         found: By which way it was found: by the ``"beam"`` that grows from single cells, or by ``"deletion"`` from the
             whole image, where the beam found nothing.
         asked: Distinct masked images of its picture that had been asked about when it was found.
         second_ratio: Its ratio over the ``second_baseline``, where there is one.
         under: With ``stability=True``: small change → its ratio to the whole changed image.
+        stays: With ``stability=True``: small change → whether it still suffices.
     """
 
     cells: tuple[int, ...]
@@ -65,6 +65,7 @@ class MSE:
     asked: int = 0
     second_ratio: float | None = None
     under: Mapping[str, float] | None = None
+    stays: Mapping[str, bool] | None = None
 
     def __len__(self) -> int:
         return len(self.cells)
@@ -132,6 +133,11 @@ class Evidence:
     image_id: str | None = field(default=None, repr=False)
 
     @property
+    def meaningful(self) -> bool:
+        """Whether anything can be said of the image: whether there was a search, or nothing is needed."""
+        return self.stopped not in ("no confidence", "not a number", "whole fails")
+
+    @property
     def baseline_ratio(self) -> float:
         """Confidence on the baseline alone / confidence on the whole image."""
         return self.baseline_confidence / self.confidence if self.confidence else float("nan")
@@ -143,9 +149,8 @@ class Evidence:
 
     @property
     def stability(self) -> float | None:
-        """Share of MSEs whose ratio stays high enough under a small change, over all changes; None if not asked for."""
-        enough = least(self.settings.threshold, self.settings.strict)
-        kept = [ratio >= enough for m in self.mses for ratio in (m.under or {}).values()]
+        """Share of MSEs that stay sufficient under a small change, over all changes; None if not asked for."""
+        kept = [stays for m in self.mses for stays in (m.stays or {}).values()]
         return sum(kept) / len(kept) if kept else None
 
     @property
@@ -163,7 +168,8 @@ class Evidence:
             "beam empty": f"{found}: nothing was left to enlarge{by_deletion}.",
             "max_mses": f"{found}, stopped at the limit: more than max_mses={chosen.max_mses}.",
             "max_size": f"{found}, stopped at sets of max_size={chosen.max_size} cells{by_deletion}.",
-            "max_questions": f"{found}, stopped before more than max_questions={chosen.max_questions}.",
+            "max_questions": f"{found}, stopped before a level that could take more than max_questions="
+            f"{chosen.max_questions}.",
             "nothing needed": f"The baseline alone already keeps {self.baseline_ratio:.0%} of the confidence.",
             "no confidence": f"No evidence: the model's confidence in {self.label} is {self.confidence:.2g}, and ratios"
             f" to less than min_confidence={chosen.min_confidence} mean nothing.",
@@ -171,9 +177,40 @@ class Evidence:
             "not a number": "No evidence: the model returns NaN or infinity for the whole image.",
         }[self.stopped]
 
-    def found_within(self, questions: int) -> int:
-        """How many MSEs the first so many questions found: a count that models can be compared by."""
-        return sum(m.asked <= questions for m in self.mses)
+    def found_within(self, questions: int) -> int | None:
+        """How many MSEs the first so many questions of the search found: a count that models can be compared by.
+
+        None where a limit ended the search before it had asked so many: more might have been found.
+        """
+        if not self.meaningful:
+            return None
+        asked = self.questions - sum(self.spent.get(what, 0) for what in ("certifying", "below"))
+        limited = {
+            "max_mses": asked < questions,
+            "max_size": asked < questions,
+            "max_questions": questions > (self.settings.max_questions or 0),
+        }
+        return None if limited.get(self.stopped) else sum(m.asked <= questions for m in self.mses)
+
+    @property
+    def exhaustive_mses(self) -> int | None:
+        """With ``exhaustive=k``: the number of all MSEs of at most k cells; None where not all were looked for."""
+        most = self.settings.exhaustive
+        ended = self.stopped in ("beam empty", "nothing needed") or self.levels >= most
+        if not (most and ended and self.meaningful):
+            return None
+        return sum(len(m) <= most for m in self.mses)
+
+    @property
+    def why_not_necessary(self) -> str | None:
+        """Why there are no necessary sets, in a sentence; None where there are some, or none were asked for."""
+        if self.necessary is None or self.necessary:
+            return None
+        if not self.meaningful:
+            return self.why
+        if any(not m.cells for m in self.mses):
+            return "No set is necessary: the baseline alone is enough."
+        return "No set was proven to be necessary within the rounds that are tried."
 
     @cached_property
     def counts(self) -> Counts:

@@ -50,7 +50,7 @@ class Settings:
     confirm: Confirm = "doubtful"
     max_mses: Limit | None = 10
     max_size: Count | None = 18
-    max_questions: Limit | None = None
+    max_questions: Count | None = None
     expand_at: Ratio = 0.5
     expanded_mses: Limit | None = None
     counting: Counting = "distinct"

@@ -63,13 +63,16 @@ def test_names_of_files_are_safe_and_none_takes_anothers_place(photos):
 
 
 def test_tables_of_few_images_and_a_summary(photos):
-    done = run("evidence", photos, *MODEL, "--grid", 3, "--max-size", 1)
+    done = run("evidence", photos, *MODEL, "--grid", 3, "--max-size", 1, "--exhaustive", 1)
     lines = [line.split("\t") for line in done.stdout.splitlines()]
     heads = [line for line in lines if line[0] == "image" and line[1] == "MSE"]
     assert len(heads) == 2
     assert heads[0][2:] == ["cells", "ratio", "margin", "minimal", *heads[0][6:]]
     names = [line[0] for line in lines]
-    assert {"quantity", "mses", "coverage", "within_500", "baseline_ratio", "questions", "ended by"} <= set(names)
+    wanted = {"quantity", "mses", "coverage", "exhaustive_mses", "baseline_ratio", "questions", "ended by"}
+    assert wanted <= set(names)
+    assert "within_4000" not in names  # no search of so few questions can say
+    assert done.stderr.count("of up to 1 cell: these are all there are.") == 2
     assert done.stderr.count("baseline alone: ") == 2
     ended = {line[0]: int(line[1]) for line in lines[names.index("ended by") + 1 :]}
     assert sum(ended.values()) == 2
@@ -154,6 +157,9 @@ def test_a_mistake_leaves_nothing_that_would_be_in_the_way(photos):
 
 def test_no_evidence_says_why(photos):
     """A class that the model does not see at all, and a model that returns no numbers."""
+    plain = run("evidence", photos / "one.png", *QUICK, "--min-confidence", 1)
+    assert plain.stdout == ""  # no tables of nothing
+    assert "No evidence: the model's confidence" in plain.stderr
     done = run("evidence", photos / "one.png", *QUICK, "--min-confidence", 1, "--json")
     found = json.loads(done.stdout)["images"][0]
     assert (found["mses"], found["stopped"]) == ([], "no confidence")

@@ -1,7 +1,5 @@
 """Ratios that lie on a threshold reach it, whatever the threshold is in float32."""
 
-from dataclasses import replace
-
 import pytest
 import torch
 
@@ -36,8 +34,6 @@ def test_a_search_at_its_threshold(threshold):
     assert about_mse(plain.mses[0], 0).startswith("MSE 1: no proper subset suffices, 0.000 above the threshold")
 
 
-def test_counts_and_stability_at_a_threshold():
+def test_counts_at_a_threshold():
     made = make_evidence({(0, 1, 2): 0.9, (0, 1): float(on(0.8)), (0,): float(on(0.5))}, [(0, 1, 2)], 3)
     assert made.subexplanations() == {0.9: 0, 0.8: 1, 0.7: 1, 0.6: 1, 0.5: 2}
-    under = {"shift": float(torch.tensor(0.9))}  # a little less than 0.9 in float64
-    assert replace(made, mses=(replace(made.mses[0], under=under),)).stability == pytest.approx(1)

@@ -11,7 +11,7 @@ from torch import Tensor
 from suffice.evidence.result import MSE, Evidence
 from suffice.evidence.search.criterion import Criterion
 from suffice.evidence.settings import Settings
-from suffice.evidence.thresholds import margin, rounded
+from suffice.evidence.thresholds import rounded
 from suffice.perturb.baselines import Baseline
 from suffice.perturb.probe import Probe
 from suffice.perturb.regions import Grid
@@ -65,8 +65,7 @@ class Block:
 
     def meaningful(self) -> list[int]:
         """The slots of images of which something can be said."""
-        mute = ("no confidence", "not a number", "whole fails")
-        return [i for i, e in enumerate(self.evidence) if e.stopped not in mute]
+        return [i for i, e in enumerate(self.evidence) if e.meaningful]
 
     def mses(self) -> Rows:
         """All MSEs: ``slot`` and ``region``, in order of image and discovery."""
@@ -79,8 +78,7 @@ def as_mses(criterion: Criterion, sets: Rows) -> list[tuple[MSE, ...]]:
     """Sets with ``slot`` and ``region``, from which no single cell can go, as MSEs of each of the images of a probe."""
     found: list[list[MSE]] = [[] for _ in range(len(criterion.probe))]
     ratios = rounded(criterion.ask(sets.slot, sets.region).ratio)
-    margins = margin(ratios, criterion.settings.threshold)
-    cells = criterion.probe.grid.to_cells(sets.region)
-    for slot, mine, ratio, above in zip(sets.slot.tolist(), cells, ratios.tolist(), margins.tolist(), strict=True):
+    cells, margins = criterion.probe.grid.to_cells(sets.region), criterion.margins(ratios)
+    for slot, mine, ratio, above in zip(sets.slot.tolist(), cells, ratios.tolist(), margins, strict=True):
         found[slot].append(MSE(mine, ratio, margin=above, found="deletion"))
     return [tuple(mses) for mses in found]

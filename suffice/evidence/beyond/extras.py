@@ -12,7 +12,7 @@ from suffice.evidence.beyond.block import Block
 from suffice.evidence.beyond.contrast import find_contrastive
 from suffice.evidence.beyond.necessity import find_necessary
 from suffice.evidence.beyond.refinement import refine_mses
-from suffice.evidence.beyond.stability import ratios, ratios_under_changes
+from suffice.evidence.beyond.stability import Told, answers_under_changes, told
 from suffice.evidence.result import Evidence
 from suffice.evidence.settings import Settings
 from suffice.perturb.runner import Runner
@@ -53,11 +53,12 @@ def add_extras(runner: Runner, pixels: Tensor, ids: Sequence[str], evidence: lis
         return evidence
     block, chosen = Block(runner, pixels, ids, evidence), evidence[0].settings
     if chosen.second_baseline is not None:
-        second = ratios(block, block.criterion(baseline=chosen.second_baseline))
-        evidence = [_with_mses(e, second_ratio=mine) for e, mine in zip(evidence, second, strict=True)]
+        second = told(block, block.criterion(baseline=chosen.second_baseline))
+        ratios = [[one.ratio for one in mine] for mine in second]
+        evidence = [_with_mses(e, second_ratio=mine) for e, mine in zip(evidence, ratios, strict=True)]
     if chosen.stability:
-        under = ratios_under_changes(block)
-        evidence = [_with_mses(e, under=mine) for e, mine in zip(evidence, under, strict=True)]
+        changed = answers_under_changes(block)
+        evidence = [_with_changes(e, mine) for e, mine in zip(evidence, changed, strict=True)]
     if chosen.contrastive or chosen.necessary:
         criterion = block.criterion()  # one for both, so that nothing is asked twice
         if chosen.contrastive:
@@ -70,6 +71,15 @@ def add_extras(runner: Runner, pixels: Tensor, ids: Sequence[str], evidence: lis
         refined = refine_mses(block, chosen.refine)
         evidence = [replace(e, refined=mine) for e, mine in zip(evidence, refined, strict=True)]
     return evidence
+
+
+def _with_changes(evidence: Evidence, changed: list[dict[str, Told]]) -> Evidence:
+    """Evidence with what became of each of its MSEs under small changes."""
+    return _with_mses(
+        evidence,
+        under=[{change: one.ratio for change, one in mine.items()} for mine in changed],
+        stays=[{change: one.suffices for change, one in mine.items()} for mine in changed],
+    )
 
 
 def _with_mses(evidence: Evidence, **columns: Sequence[Any]) -> Evidence:

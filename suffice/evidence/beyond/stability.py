@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from itertools import islice
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -37,6 +39,14 @@ def shift(pixels: Tensor) -> Tensor:
 CHANGES: dict[str, Callable[[Tensor], Tensor]] = {"jpeg": jpeg, "shift": shift}
 """Small changes of images by name, from pixels [N, 3, H, W] in [0, 1] to the same shape."""
 
+
+class Told(NamedTuple):
+    """What a model makes of an MSE after a change."""
+
+    ratio: float
+    suffices: bool
+
+
 # Runners of the same models in bfloat16, so that weights are converted once.
 _ROUNDED: WeakKeyDictionary[Runner, Runner] = WeakKeyDictionary()
 
@@ -48,8 +58,8 @@ def other_baseline(baseline: Baseline, second: Baseline | None) -> Baseline:
     return "blur" if isinstance(baseline, str) and baseline in ("gray", "mean") else "gray"
 
 
-def ratios_under_changes(block: Block) -> list[list[dict[str, float]]]:
-    """For each MSE of each image, its ratio under each of some small changes.
+def answers_under_changes(block: Block) -> list[list[dict[str, Told]]]:
+    """For each MSE of each image, its ratio under each of some small changes, and whether it suffices there.
 
     Ratios are to the confidence on the whole image after the same change: ``"jpeg"`` (quality 75), ``"shift"`` (one
     pixel to the right and down), ``"baseline"`` (the second one, or the mean color; blur where that was the first) and
@@ -61,25 +71,26 @@ def ratios_under_changes(block: Block) -> list[list[dict[str, float]]]:
         >>> oracle = AnyOf([(1, 2)], grid=3)
         >>> net, image = oracle.classifier(24), oracle.image(24)
         >>> found = find_evidence(net, image, targets=1, grid=3, baseline="black", second_baseline="black")
-        >>> ratios_under_changes(Block(Runner(net), image[None], ["a"], found))
-        [[{'jpeg': 1.0, 'shift': 1.0, 'baseline': 1.0, 'precision': 1.0}]]
+        >>> answers_under_changes(Block(Runner(net), image[None], ["a"], found))[0][0]["shift"]
+        Told(ratio=1.0, suffices=True)
     """
     if block.runner not in _ROUNDED:
         runner = block.runner
         _ROUNDED[runner] = Runner(runner.net, precision="bf16", batch_size=runner.batch_size, counters=runner.counters)
     chosen = block.settings
-    asked = {name: ratios(block, block.criterion(pixels=change(block.pixels))) for name, change in CHANGES.items()}
+    asked = {name: told(block, block.criterion(pixels=change(block.pixels))) for name, change in CHANGES.items()}
     baseline = other_baseline(chosen.baseline, chosen.second_baseline)
-    asked["baseline"] = ratios(block, block.criterion(baseline=baseline))
-    asked["precision"] = ratios(block, block.criterion(runner=_ROUNDED[block.runner]))
+    asked["baseline"] = told(block, block.criterion(baseline=baseline))
+    asked["precision"] = told(block, block.criterion(runner=_ROUNDED[block.runner]))
     return [
         [dict(zip(asked, under, strict=True)) for under in zip(*of_image, strict=True)]
         for of_image in zip(*asked.values(), strict=True)
     ]
 
 
-def ratios(block: Block, criterion: Criterion) -> list[list[float]]:
-    """The ratio of each MSE of each image of a block, by another criterion for the same images."""
+def told(block: Block, criterion: Criterion) -> list[list[Told]]:
+    """What another criterion for the same images says of each MSE of each image of a block."""
     mses = block.mses()
-    answers = criterion.ask(mses.slot, mses.region).ratio.split([len(e.mses) for e in block.evidence])
-    return [mine.tolist() for mine in answers]
+    answers = criterion.ask(mses.slot, mses.region)
+    every = map(Told, answers.ratio.tolist(), answers.suffices.tolist())
+    return [list(islice(every, len(e.mses))) for e in block.evidence]

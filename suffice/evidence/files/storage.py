@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from suffice.evidence.result import Evidence, EvidenceSet
 
-FORMAT = "suffice.evidence/2"
+FORMAT = "suffice.evidence/3"
 KEY = b"suffice"
 BLOCK = 64  # rows that are in memory at once
 
@@ -85,7 +85,13 @@ def read_about(file: Path) -> dict[str, Any]:
     except pa.ArrowInvalid as error:
         raise OptionError(f"{file} is not a Parquet file: {error}") from error
     about: dict[str, Any] = json.loads(metadata.get(KEY, b"{}"))
+    if file.parent.parent.name.startswith("measurement="):
+        raise OptionError(
+            f"{file} is a part of a study; suffice.Study.open({str(file.parents[3])!r}).evidence() reads all of it."
+        )
     if (seen := about.pop("format", None)) != FORMAT:
+        if seen is None:
+            raise OptionError(f"{file} is a Parquet file, but not one that EvidenceSet.save() wrote.")
         raise OptionError(
             f"{file} has the format {seen!r}; expected {FORMAT!r}, as EvidenceSet.save() writes. "
             "Evidence of another version has to be searched again."

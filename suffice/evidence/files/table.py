@@ -38,7 +38,9 @@ MSE_COLUMNS = {
     "asked": "mse_asked",
     "second_ratio": "mse_second_ratios",
     "under": "mse_under",
+    "stays": "mse_stays",
 }
+MAPS = ("under", "stays")  # of these fields, from a small change to what became of the MSE
 
 
 def count_column(counting: Counting, threshold: float) -> str:
@@ -71,9 +73,10 @@ def evidence_table(
         * its MSEs together: ``mses`` (how many), ``sizes`` (of each), ``mean_size``, ``smallest``, ``certified`` (how
           many are), ``certified_share``, ``by_deletion`` (how many were found so), ``coverage``, ``stability``,
           ``diverse_0`` … ``diverse_2`` (largest family by overlap), ``within_500`` … ``within_4000`` (how many so many
-          questions found);
+          questions found, null where a limit ended the search before), ``exhaustive_mses`` (how many MSEs there are of
+          up to ``exhaustive`` cells);
         * each of them: ``mse_cells``, ``mse_ratios``, ``mse_certified``, ``mse_margins``, ``mse_found``,
-          ``mse_asked``, ``mse_second_ratios``, ``mse_under``, as in :class:`MSE`;
+          ``mse_asked``, ``mse_second_ratios``, ``mse_under``, ``mse_stays``, as in :class:`MSE`;
         * what was asked for besides: ``contrastive``, ``necessary``, ``refined``, as in :class:`Evidence`;
         * what lies below: ``distinct_90`` … ``tree3_50`` (sub-explanations by reading and threshold; those of trees as
           float64, exact to 2**53), ``depth_ratio_sums``, ``depth_counts``, ``regions`` (how many were evaluated);
@@ -155,14 +158,14 @@ def evidence_record(evidence: Evidence) -> dict[str, Any]:
 def mse_record(mse: MSE) -> dict[str, Any]:
     """An MSE as plain values, field by field."""
     plain = {name: getattr(mse, name) for name in MSE_COLUMNS}
-    return plain | {"cells": list(mse.cells), "under": None if mse.under is None else dict(mse.under)}
+    return plain | {"cells": list(mse.cells)} | {name: plain[name] and dict(plain[name]) for name in MAPS}
 
 
 def _mse(record: Mapping[str, Any]) -> MSE:
     from suffice.evidence.result import MSE
 
-    under = None if record["under"] is None else dict(record["under"])
-    return MSE(**{**record, "cells": tuple(record["cells"]), "under": under})
+    maps = {name: None if record[name] is None else dict(record[name]) for name in MAPS}
+    return MSE(**{**record, "cells": tuple(record["cells"]), **maps})
 
 
 def _counts(row: Mapping[str, Any]) -> Counts:
@@ -175,10 +178,10 @@ def _columns(pictures: bool, regions: bool) -> Columns:
     import pyarrow as pa
 
     whole, number, text, flag = pa.int64(), pa.float64(), pa.string(), pa.bool_()
-    cells, under = pa.list_(pa.int32()), pa.map_(text, number)
+    cells = pa.list_(pa.int32())
     kinds = {
         "cells": cells, "ratio": number, "certified": flag, "margin": number, "found": text, "asked": whole,
-        "second_ratio": number, "under": under,
+        "second_ratio": number, "under": pa.map_(text, number), "stays": pa.map_(text, flag),
     }  # fmt: skip
     records = pa.list_(pa.struct(kinds))
 
@@ -189,7 +192,7 @@ def _columns(pictures: bool, regions: bool) -> Columns:
     def diverse(overlap: int) -> Callable[[Evidence], int]:
         return lambda e: len(e.diverse(overlap))
 
-    def within(questions: int) -> Callable[[Evidence], int]:
+    def within(questions: int) -> Callable[[Evidence], int | None]:
         return lambda e: e.found_within(questions)
 
     def of_each(field: str) -> Callable[[Evidence], list[Any]]:
@@ -215,6 +218,7 @@ def _columns(pictures: bool, regions: bool) -> Columns:
         "stability": (number, attrgetter("stability")),
         **{f"diverse_{overlap}": (whole, diverse(overlap)) for overlap in OVERLAPS},
         **{f"within_{budget}": (whole, within(budget)) for budget in BUDGETS},
+        "exhaustive_mses": (whole, attrgetter("exhaustive_mses")),
         **{column: (pa.list_(kinds[field]), of_each(field)) for field, column in MSE_COLUMNS.items()},
         "contrastive": (records, lambda e: None if e.contrastive is None else [_stored(m) for m in e.contrastive]),
         "necessary": (pa.list_(cells), attrgetter("necessary")),
@@ -249,4 +253,4 @@ def _columns(pictures: bool, regions: bool) -> Columns:
 def _stored(mse: MSE) -> dict[str, Any]:
     """The record of an MSE with maps as Arrow takes them."""
     record = mse_record(mse)
-    return record | {"under": None if mse.under is None else list(mse.under.items())}
+    return record | {name: record[name] and list(record[name].items()) for name in MAPS}

@@ -7,7 +7,8 @@ Keys of the JSON, which do not change without a new number in ``format``:
   class.
 * ``grid``: cells a side. Cells are counted row by row from 0.
 * ``mses``: of all MSEs of the image ``cells``, ``ratio``, ``certified``, ``margin``, ``found``, ``asked``,
-  ``second_ratio``, ``under`` (small change → ratio); null where it was not asked. ``formula``: their cells as text.
+  ``second_ratio``, ``under`` and ``stays`` (small change → ratio, and whether it suffices); null where it was not
+  asked. ``formula``: their cells as text.
 * ``contrastive``, ``necessary``, ``refined``: further sets of the image, null or empty where they were not asked.
 * ``nodes``: ``id``, ``cells``, ``ratio``, ``confidence``, ``is_mse``, ``mse`` (number among the MSEs, or null),
   ``hidden_children``, ``unevaluated_children``.

@@ -64,7 +64,7 @@ def _facts(evidence: Evidence) -> list[str]:
         evidence.why,
         "" if stable is None else f"stable under small changes: {percent(stable)}",
         "" if contrastive is None else f"{counted(len(contrastive), 'contrastive set')}",
-        "" if necessary is None else counted(len(necessary), "necessary set") + of,
+        evidence.why_not_necessary or ("" if necessary is None else counted(len(necessary), "necessary set") + of),
         *(
             f"refined to {side} × {side}: {percent(_area(mses, side))} of the image each"
             for side, mses in evidence.refined.items()

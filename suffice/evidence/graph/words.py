@@ -36,7 +36,7 @@ def notice(graph: Graph) -> list[str]:
         return ["Nothing is needed", evidence.why]
     if graph.nodes:
         return []
-    if evidence.stopped in ("no confidence", "not a number", "whole fails"):
+    if not evidence.meaningful:
         return ["Nothing to explain", evidence.why]
     reached = f"No region of up to {counted(evidence.levels, 'cell')} that the search looked at is enough"
     return ["No sufficient explanation found", f"{reached}: {_criterion(evidence)}.", evidence.why]

@@ -56,10 +56,13 @@ class Confirmation:
             self.fast.admit(slots)
         self.spent[slots] = 0
 
-    def ask(self, parts: Sequence[tuple[Rows, Doubt]], later: Tensor | None = None) -> list[Answers]:
+    def ask(
+        self, parts: Sequence[tuple[Rows, Doubt]], final: Tensor | None = None, later: Tensor | None = None
+    ) -> list[Answers]:
         """Ask several groups of questions, columns ``slot`` and ``region``, as one; each group by its own doubt.
 
-        ``later``, [first group] int64, says which of the first group may wait; see :meth:`suffice.Probe.respond`.
+        ``final``, [first group] bool, says which of the first group nobody asks about again: their doubt is
+        ``"result"``. ``later``, [first group] int64, says which of it may wait; see :meth:`suffice.Probe.respond`.
 
         ``"result"`` asks the exact criterion where the ratio lies near what suffices or above it (with
         ``confirm="all"`` everywhere), ``"search"`` where it lies very near, ``"counts"`` where it lies near any
@@ -73,7 +76,12 @@ class Confirmation:
         answers = self.fast.ask(slot, region, later)
         if self.exact is not None:
             ratios = answers.ratio.split(lengths)
-            doubtful = torch.cat([self._doubtful(r, doubt) for r, (_, doubt) in zip(ratios, parts, strict=True)])
+            doubts = [self._doubtful(r, doubt) for r, (_, doubt) in zip(ratios, parts, strict=True)]
+            if final is not None:
+                doubts[0] |= final & self._doubtful(ratios[0], "result")
+            doubtful = torch.cat(doubts)
+            if answers.waits is not None:
+                doubtful &= ~answers.waits
             rows = doubtful.nonzero().flatten()
             surely = self.exact.ask(slot[rows], region[rows])
             answers.ratio[rows], answers.suffices[rows] = surely.ratio, surely.suffices

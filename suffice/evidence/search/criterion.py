@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from suffice.evidence.settings import Settings
-from suffice.evidence.thresholds import least, rounded
+from suffice.evidence.thresholds import least, margin, rounded
 from suffice.perturb.probe import Probe
 
 
@@ -71,6 +71,13 @@ class Criterion:
             base = hidden.where(hidden < whole, torch.zeros_like(whole))
             confidence, whole = confidence - base, whole - base
         return torch.nan_to_num(confidence / whole, nan=-1.0, posinf=-1.0)
+
+    def margins(self, ratio: Tensor) -> list[float | None]:
+        """How far rounded ratios [K] lie above the threshold; None where ratios are not what counts."""
+        if self.settings.keeps == "top-1":
+            return [None] * len(ratio)
+        above: list[float | None] = margin(ratio, self.settings.threshold).tolist()
+        return above
 
     def _enough(self, ratio: Tensor, correct: Tensor) -> Tensor:
         chosen = self.settings

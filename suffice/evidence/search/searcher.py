@@ -23,8 +23,9 @@ from suffice.evidence.search.criterion import Answers, Criterion
 from suffice.evidence.search.deletion import Deletion
 from suffice.evidence.search.lattice import Lattice
 from suffice.evidence.search.minimality import Certifier, Pruner, contains_any, is_among
+from suffice.evidence.search.reading_out import REASONS, cut_by_slot, evidence_fields, records
 from suffice.evidence.settings import Settings
-from suffice.evidence.thresholds import margin, rounded
+from suffice.evidence.thresholds import rounded
 from suffice.perturb.probe import Probe
 from suffice.perturb.rows import Rows, group_sizes, rank_in_group, unique
 
@@ -35,7 +36,7 @@ class Phase(IntEnum):
     IDLE, LEVEL, PRUNING, DELETING, CONFIRMING, CERTIFYING, BELOW, DONE = range(8)
 
 
-REASONS: tuple[Stopped, ...] = get_args(Stopped)
+WAYS: tuple[Way, ...] = get_args(Way)
 # What asks questions, in the order in which a round asks them.
 ASKING = ("levels", "pruning", "deletion", "mending", "mending", "mending", "certifying", "below")
 NAMES = tuple(dict.fromkeys(ASKING))
@@ -108,7 +109,12 @@ class Searcher:
             self._end(slots[which], reason)
         self._keep(Rows(slot=slots, region=hidden, rank=torch.zeros_like(slots))[idle], certified=True)
         self._end(slots[idle], "nothing needed")
-        self.beam.begin(slots[self.phase[slots] == Phase.LEVEL])
+        slots = slots[self.phase[slots] == Phase.LEVEL]
+        if chosen.max_questions is not None:
+            beyond = self._ahead(torch.ones_like(self.level))[slots] > chosen.max_questions
+            self._end(slots[beyond], "max_questions")
+            slots = slots[~beyond]
+        self.beam.begin(slots)
         self._move_on()
 
     def round(self) -> dict[int, dict[str, Any]]:
@@ -130,7 +136,8 @@ class Searcher:
             (self.lattice.questions(), "counts"),
         ]
         # Levels may wait for other images to fill a batch, first those of the images that came last.
-        parts = self.oracle.ask(asked, later=self._turn[candidates.slot] if self.active > 1 else None)
+        final, waits = whole_level[candidates.slot], self._turn[candidates.slot] if self.active > 1 else None
+        parts = self.oracle.ask(asked, final if chosen.exhaustive else None, later=waits)
         begins = (NAMES.index(name) * len(self.phase) for name in ASKING)
         place = torch.cat([questions.slot + begin for (questions, _), begin in zip(asked, begins, strict=True)])
         self.spent.view(-1).scatter_add_(0, place, torch.cat([answers.new for answers in parts]).long())
@@ -143,7 +150,10 @@ class Searcher:
         self.level += searching.long()
         sufficient = self.beam.advance(level.ratio, level.suffices, searching & (self.level < chosen.exhaustive))
         self._keep(self.pruner.advance(pruned.suffices))
-        self.pruner.add(sufficient.but(rank=self._rank(sufficient.slot)))
+        # What suffices at a level that was asked about as a whole is minimal: all smaller sets fail there.
+        minimal, larger = sufficient.but(rank=self._rank(sufficient.slot)).split(whole_level[sufficient.slot])
+        self._keep(minimal)
+        self.pruner.add(larger)
         self.pruner.add(self.deletion.advance(deleted.suffices))
         self._keep(self.mender.advance(mended.suffices))
         self.mender.add(self.mending.advance(checked.suffices, grown.ratio))
@@ -159,15 +169,18 @@ class Searcher:
         resting = (self.phase == Phase.PRUNING) & pruned
         mses, sets = self._count(self._mses), self._count(self.beam.sets)
         limit = self.settings
-        # Reasons in order of precedence, the strongest last.
-        if limit.max_questions is not None:
-            ahead = self.probe.forwards + sets * (self.grid.cells - self.level)
-            self._end_where(resting & (ahead > limit.max_questions), "max_questions")
-        if limit.max_size is not None:
-            self._end_where(resting & (self.level >= limit.max_size), "max_size")
-        self._end_where(resting & (sets == 0), "beam empty")
+        ends: list[tuple[Stopped, Tensor]] = []  # in order of precedence, the strongest first
         if limit.max_mses is not None:
-            self._end_where(resting & (mses > limit.max_mses) & (self.level >= limit.exhaustive), "max_mses")
+            ends.append(("max_mses", (mses > limit.max_mses) & (self.level >= limit.exhaustive)))
+        ends.append(("beam empty", sets == 0))
+        if limit.max_size is not None:
+            ends.append(("max_size", self.level >= limit.max_size))
+        if limit.max_questions is not None:
+            ends.append(("max_questions", self._ahead(sets) > limit.max_questions))
+        left = resting
+        for reason, which in ends:
+            self._end_where(left & which, reason)
+            left = left & ~which
         self.phase[resting & (self.phase == Phase.PRUNING)] = Phase.LEVEL
 
         self._confirm((self.phase == Phase.DELETING) & pruned & (self._count(self.deletion.sets) == 0))
@@ -182,17 +195,20 @@ class Searcher:
         self.phase[slots] = Phase.BELOW
 
     def _end_where(self, gone: Tensor, reason: Stopped) -> None:
-        """End the beam search of some images, bool [slots], for a reason; the last one that is given counts."""
+        """End the beam search of some images, bool [slots], for a reason."""
         if not gone.any():
             return
         self.reason[gone] = REASONS.index(reason)
         self.beam.drop(gone)
-        fresh = gone & (self.phase == Phase.PRUNING)
-        empty = fresh & (self._count(self._mses) == 0) & (reason != "max_questions")
-        if self.settings.deletion_orders:
+        empty = gone & (self._count(self._mses) == 0)
+        if self.settings.deletion_orders and reason != "max_questions":
             self._delete(empty)
-            fresh &= ~empty
-        self._confirm(fresh)
+            gone = gone & ~empty
+        self._confirm(gone)
+
+    def _ahead(self, sets: Tensor) -> Tensor:
+        """How many questions an image can have been asked after the next level, from as many sets; both [slots]."""
+        return self.probe.forwards + sets * (self.grid.cells - self.level)
 
     def _delete(self, empty: Tensor) -> None:
         """Search some images, bool [slots], from the top, in several orders."""
@@ -282,7 +298,7 @@ class Searcher:
         if not slots:
             return {}
         sure = self.oracle.sure
-        mses, below = self._explanations(done), self._by_slot(done, self.lattice.collect(done))
+        mses, below = self._explanations(done), cut_by_slot(self.lattice.collect(done), done)
         columns = {
             "confidence": sure.probe.whole,
             "baseline_confidence": sure.hidden,
@@ -293,10 +309,10 @@ class Searcher:
             "stopped": self.reason,
         }
         spent_on = dict(zip(NAMES, self.spent, strict=True)) | {"confirming": self.oracle.spent}
-        facts, spent = _by_row(columns, done), _by_row(spent_on, done)
+        facts, spent = records(columns, done), records(spent_on, done)
         self.phase[done] = Phase.IDLE
         self.active -= len(slots)
-        fields = map(_fields, mses, below, facts, spent)
+        fields = map(evidence_fields, mses, below, facts, spent)
         return dict(zip(slots, fields, strict=True))
 
     def _explanations(self, done: Tensor) -> list[tuple[MSE, ...]]:
@@ -304,39 +320,12 @@ class Searcher:
         mine, self._mses = self._mses.split(done[self._mses.slot])
         mine = mine.sorted_by("slot", "rank")
         ratio = rounded(self.oracle.sure.ask(mine.slot, mine.region).ratio)  # remembered
-        asked, deleted = mine.rank >> BITS & (1 << BITS) - 1, self.deleted[mine.slot]
-        columns = (ratio, mine.certified, margin(ratio, self.settings.threshold), deleted, asked)
-        rows, ways = zip(*(column.tolist() for column in columns), strict=True), get_args(Way)
+        asked, way = mine.rank >> BITS & (1 << BITS) - 1, self.deleted[mine.slot].long()
+        margins = self.oracle.sure.margins(ratio)
+        columns = (column.tolist() for column in (ratio, mine.certified, way, asked))
+        rows = zip(self.grid.to_cells(mine.region), margins, *columns, strict=True)
         mses = (
-            MSE(cells, ratio, certified, above, ways[deleted], asked)
-            for cells, (ratio, certified, above, deleted, asked) in zip(
-                self.grid.to_cells(mine.region), rows, strict=True
-            )
+            MSE(cells, ratio, certified, margin, WAYS[way], asked)
+            for cells, margin, ratio, certified, way, asked in rows
         )
         return [tuple(islice(mses, number)) for number in self._count(mine)[done].tolist()]
-
-    def _by_slot(self, done: Tensor, rows: Rows) -> list[Rows]:
-        """Rows that belong to the slots that are done, cut by slot, on the CPU."""
-        order = rows.slot.sort(stable=True).indices
-        lengths = self._count(rows)[done].tolist()
-        # Parts are copied: a view of one image's rows would keep those of all the others in memory.
-        cut = {name: [p.clone() for p in c[order].cpu().split(lengths)] for name, c in rows.columns.items()}
-        return [Rows(**dict(zip(cut, parts, strict=True))) for parts in zip(*cut.values(), strict=True)]
-
-
-def _fields(mses: tuple[MSE, ...], below: Rows, facts: dict[str, Any], spent: dict[str, int]) -> dict[str, Any]:
-    """The fields of one image's evidence."""
-    return facts | {
-        "mses": mses,
-        "regions": below.region,
-        "ratios": below.ratio,
-        "stopped": REASONS[facts["stopped"]],
-        "spent": {name: number for name, number in spent.items() if number},
-    }
-
-
-def _by_row(columns: dict[str, Tensor], rows: Tensor) -> list[dict[str, Any]]:
-    """Some rows, bool [K], of columns [K], each as a dict."""
-    chosen = rows.nonzero().flatten()
-    values = zip(*(column[chosen].tolist() for column in columns.values()), strict=True)
-    return [dict(zip(columns, row, strict=True)) for row in values]

@@ -56,6 +56,10 @@ def test_what_is_not_proven_in_time_is_not_listed():
     block = block_of(AtLeast(2, range(9), grid=3))  # only all but one cell are necessary
     one = dataclasses.replace(block, evidence=[dataclasses.replace(block.evidence[0], mses=())])
     assert found_in(one, rounds=2) == [()]
+    unproven = dataclasses.replace(one.evidence[0], necessary=())
+    assert unproven.why_not_necessary == "No set was proven to be necessary within the rounds that are tried."
+    assert dataclasses.replace(unproven, necessary=((1,),)).why_not_necessary is None
+    assert one.evidence[0].why_not_necessary is None  # nobody asked
     assert len(found_in(one, limit=4, rounds=40)[0]) == 4
     assert all(len(cells) == 8 for cells in found_in(one, rounds=40)[0])
 
@@ -68,4 +72,7 @@ def test_sets_that_do_not_suffice_are_not_believed():
 
 
 def test_none_where_the_baseline_is_enough():
-    assert found_in(block_of(AnyOf([(1, 2)], grid=3, high=0.98, low=0.97))) == [()]
+    block = block_of(AnyOf([(1, 2)], grid=3, high=0.98, low=0.97))
+    assert found_in(block) == [()]
+    told = dataclasses.replace(block.evidence[0], necessary=())
+    assert told.why_not_necessary == "No set is necessary: the baseline alone is enough."

@@ -1,12 +1,17 @@
 """Small changes of images, and what MSEs are worth under them."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
-from suffice.evidence.beyond.stability import CHANGES, jpeg, other_baseline, ratios_under_changes, shift
+from suffice.evidence import find_evidence
+from suffice.evidence.beyond.stability import CHANGES, answers_under_changes, jpeg, other_baseline, shift
+from suffice.evidence.graph.words import about_mse
 from suffice.perturb import Runner
 from suffice.testing import AnyOf
 from suffice.testing.oracle import Oracle
+from suffice.vision import Classifier
 from tests.evidence.blocks import block_of
 
 
@@ -47,35 +52,63 @@ class Sharp(Oracle):
 
 def test_ratios_are_to_the_whole_changed_image():
     block = block_of(Sharp(), [(0,), ()], second_baseline="gray", stability=True)
-    under = ratios_under_changes(block)
+    under = answers_under_changes(block)
     assert [[list(mse) for mse in image] for image in under] == [
         [["jpeg", "shift", "baseline", "precision"]] * len(e.mses) for e in block.evidence
     ]
     assert all(m.cells == (4,) for e in block.evidence for m in e.mses)
     # Black over the bright cell 0 of the second image makes the model surer than the whole image does.
     dark, bright = (torch.tensor([3.0, 0.5]).sigmoid()).tolist()
-    assert under[0][0]["jpeg"] == pytest.approx(1.0, abs=0.02)
-    assert under[1][0]["jpeg"] == pytest.approx(dark / bright, abs=0.02)
-    assert under[1][0]["precision"] == pytest.approx(dark / bright, abs=0.02)
+    assert under[0][0]["jpeg"].ratio == pytest.approx(1.0, abs=0.02)
+    assert under[1][0]["jpeg"].ratio == pytest.approx(dark / bright, abs=0.02)
+    assert under[1][0]["precision"].ratio == pytest.approx(dark / bright, abs=0.02)
     # Gray (of this model, black) hides as black does.
-    assert under[1][0]["baseline"] == pytest.approx(dark / bright, abs=1e-3)
+    assert under[1][0]["baseline"].ratio == pytest.approx(dark / bright, abs=1e-3)
 
 
 def test_another_change_can_be_added(monkeypatch):
     monkeypatch.setitem(CHANGES, "darker", lambda pixels: pixels * 0.4)  # below where an oracle sees anything
     block = block_of(AnyOf([(1, 2)], grid=3))
-    under = ratios_under_changes(block)[0][0]
-    assert under["darker"] == pytest.approx(1.0)  # the whole image, too, is nothing then
+    under = answers_under_changes(block)[0][0]
+    assert under["darker"].ratio == pytest.approx(1.0)  # the whole image, too, is nothing then
     assert list(under)[:3] == ["jpeg", "shift", "darker"]
 
 
 def test_every_forward_is_counted_and_weights_are_rounded_once(monkeypatch):
     block = block_of(AnyOf([(1, 2), (5,)], grid=3))
     before = block.runner.counters.forwards
-    ratios_under_changes(block)
+    answers_under_changes(block)
     # For each of four changes: the whole image, the baseline alone, two MSEs.
     assert block.runner.counters.forwards - before == 16
     made = []
     monkeypatch.setattr(Runner, "_prepare", lambda self: made.append(self))
-    ratios_under_changes(block)
+    answers_under_changes(block)
     assert not made
+
+
+class Slides(torch.nn.Module):
+    """Class 1 wins where the upper left cell of a 2×2 grid is bright, by less the darker the image is at its edge."""
+
+    def forward(self, x):
+        bright = x[:, :, :2, :2].mean(dim=(1, 2, 3))
+        return torch.stack([0.5 * torch.ones_like(bright), bright, 0.9 * (x[:, 0, 0, 0] < 0.5)], dim=1)
+
+
+def test_stability_is_by_what_must_be_kept(monkeypatch):
+    """A set that keeps the class on top need not keep nine tenths of the confidence, before a change or after it."""
+    monkeypatch.setitem(CHANGES, "dark corner", lambda pixels: pixels.clone().index_fill_(2, torch.tensor([0]), 0.0))
+    net = Classifier(Slides(), size=4, mean=(0,) * 3, std=(1,) * 3)
+    asked = {"targets": 1, "grid": 2, "baseline": "black", "stability": True, "second_baseline": "black"}
+    found = find_evidence(net, torch.ones(1, 3, 4, 4), keeps="top-1", threshold=1.0, **asked)[0]
+    (mse,) = found.mses
+    assert (mse.cells, mse.margin) == ((0,), None)
+    assert mse.stays == {"jpeg": True, "shift": True, "dark corner": False, "baseline": True, "precision": True}
+    assert found.stability == pytest.approx(4 / 5)
+    assert "threshold" not in about_mse(mse, 0)
+
+
+def test_a_ratio_that_lies_on_the_threshold_stays():
+    block = block_of(Sharp(), [(0,), ()], second_baseline="gray", stability=True)
+    exactly = answers_under_changes(block)[0][0]["precision"].ratio
+    at = [replace(e, settings=e.settings.changed(threshold=min(exactly, 1.0))) for e in block.evidence]
+    assert answers_under_changes(replace(block, evidence=at))[0][0]["precision"].suffices

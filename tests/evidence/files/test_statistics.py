@@ -59,7 +59,7 @@ def test_an_explanation_larger_than_the_beam_looks_at_is_found_by_deletion():
     found = search_oracle(AnyOf([tuple(range(6))], grid=3), max_size=4)
     row = EvidenceSet([found], "model", "family").to_arrow().to_pylist()[0]
     assert (row["mse_cells"], row["mse_found"], row["by_deletion"]) == ([[0, 1, 2, 3, 4, 5]], ["deletion"], 1)
-    assert row["within_4000"] == 1
+    assert (row["stopped"], row["within_4000"]) == ("max_size", None)  # ended before: nobody knows
 
 
 def test_no_images():
@@ -90,8 +90,8 @@ def test_images_are_separated_by_what_ended_their_search():
 def test_measures_that_models_can_be_compared_by():
     made = make_evidence({(0,): 0.9, (1, 2): 0.95}, [(0,), (1, 2)], 3)
     mses = (
-        MSE((0,), 0.9, True, asked=400, under={"jpeg": 0.95, "shift": 0.2}),
-        MSE((1, 2), 0.95, asked=1500, found="deletion", under={"jpeg": 0.91, "shift": 0.92}),
+        MSE((0,), 0.9, True, asked=400, stays={"jpeg": True, "shift": False}),
+        MSE((1, 2), 0.95, asked=1500, found="deletion", stays={"jpeg": True, "shift": True}),
     )
     bare = make_evidence({(4,): 0.9}, [(4,)], 3)
     summary = EvidenceSet([replace(made, mses=mses), bare], "model", "family").summary()

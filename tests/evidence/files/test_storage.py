@@ -39,9 +39,12 @@ def rich(index):
     settings = Settings(
         grid=3, second_baseline="gray", stability=True, contrastive=True, necessary=True, refine=(6, 12), certify=None
     )
-    under = {"jpeg": 0.91, "shift": 0.3}
-    first = MSE((0, 1, 4), 0.95, True, 0.05, "beam", 120, 0.4, under)
-    second = MSE((2, 8), 0.9, False, 0.0, "deletion", 900, 1.2, {"jpeg": 0.95, "shift": 0.97})
+    first = MSE(
+        (0, 1, 4), 0.95, True, 0.05, "beam", 120, 0.4, {"jpeg": 0.91, "shift": 0.3}, {"jpeg": True, "shift": False}
+    )
+    second = MSE(
+        (2, 8), 0.9, False, 0.0, "deletion", 900, 1.2, {"jpeg": 0.95, "shift": 0.97}, {"jpeg": True, "shift": True}
+    )
     return dataclasses.replace(
         one(index, settings=settings),
         mses=(first, second),
@@ -94,6 +97,7 @@ def test_the_file_says_by_itself_what_was_found(found, tmp_path):
     assert row["mse_margins"] == pytest.approx([0.05, 0])
     assert row["mse_second_ratios"] == pytest.approx([0.4, 1.2])
     assert dict(row["mse_under"][1]) == pytest.approx({"jpeg": 0.95, "shift": 0.97})
+    assert dict(row["mse_stays"][0]) == {"jpeg": True, "shift": False}
     assert (row["certified"], row["by_deletion"], row["mended"]) == (1, 1, 1)
     assert (row["within_500"], row["within_1000"]) == (1, 2)
     assert row["coverage"] == pytest.approx(5 / 9)
@@ -134,13 +138,20 @@ def test_other_files_are_refused(found, tmp_path):
     pq.write_table(old, tmp_path / "old.parquet")
     (tmp_path / "text.parquet").write_text("no table")
     for name, said in (
-        ("other", "format None; expected 'suffice.evidence/2'"),
-        ("old", "format 'suffice.evidence/1'; expected"),
+        ("other", r"not one that EvidenceSet.save\(\) wrote"),
+        ("old", f"format 'suffice.evidence/1'; expected '{FORMAT}'"),
         ("text", "not a Parquet file"),
         ("none", "no evidence at"),
     ):
         with pytest.raises(OptionError, match=said):
             EvidenceSet.load(tmp_path / f"{name}.parquet")
+    part = tmp_path / "run" / "tables" / "measurement=evidence" / "model=m" / "00000.parquet"
+    part.parent.mkdir(parents=True)
+    pq.write_table(pa.table({"a": [1]}), part)
+    with pytest.raises(
+        OptionError, match=r"is a part of a study; suffice.Study.open\('.*run'\).evidence\(\) reads all"
+    ):
+        EvidenceSet.load(part)
     with pytest.raises(OptionError, match=r"is a folder; suffice.Study.open\(.*\).evidence\(\) reads"):
         EvidenceSet.load(tmp_path)
 

@@ -92,6 +92,7 @@ def test_json_has_the_documented_keys(graph):
         "asked": 321,
         "second_ratio": 0.4,
         "under": {"jpeg": 0.93, "shift": 0.2},
+        "stays": None,
     }
     assert record["why"] == graph.evidence.why
     assert record["refined"]["6"][0]["cells"] == [0, 1, 35]

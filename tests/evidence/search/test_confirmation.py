@@ -145,3 +145,14 @@ def test_which_runners_are_exact():
         assert torch.get_float32_matmul_precision() == "medium"
     finally:
         torch.set_float32_matmul_precision(before)
+
+
+@pytest.mark.parametrize("confirm", ["doubtful", "all"])
+@pytest.mark.parametrize("seed", range(6))
+def test_an_exhaustive_search_in_half_precision_misses_nothing(seed, confirm):
+    strengths = strengths_of(seed)
+    _, _, subset = minimal_in(strengths)
+    found = search(Errs(strengths, 0.05, seed), exhaustive=4, max_size=4, confirm=confirm)
+    small = {code for code in subset if code.bit_count() <= 4}
+    assert {code for code in codes(found) if code.bit_count() <= 4} == small
+    assert found.exhaustive_mses == len(small)

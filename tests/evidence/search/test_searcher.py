@@ -169,6 +169,28 @@ def test_what_stopped_the_search_is_recorded():
     assert limited.questions <= 30
 
 
+def test_a_limit_of_questions_holds_from_the_first_level_on():
+    oracle = AnyOf([(0, 1), (2, 3)], grid=3)
+    tight, wide = (search_oracle(oracle, max_questions=number) for number in (9, 10))
+    assert (tight.stopped, tight.mses, tight.questions) == (
+        "max_questions",
+        (),
+        1,
+    )  # the baseline alone was asked about
+    assert wide.questions == 10
+    assert wide.why == "0 found, stopped before a level that could take more than max_questions=10."
+    assert search_oracle(AnyOf([()], grid=3), max_questions=1).stopped == "nothing needed"
+    with pytest.raises(OptionError, match="max_questions=0"):
+        search_oracle(oracle, max_questions=0)
+
+
+@pytest.mark.parametrize("questions", [None, 20, 60])
+def test_of_several_limits_at_once_one_ends_the_search(questions):
+    """An image without explanations is searched from the top, unless it was the number of questions that ended it."""
+    evidence = search_oracle(AnyOf([range(8)], grid=3), max_size=1, max_questions=questions)
+    assert (evidence.stopped, found_sets(evidence)) == ("max_size", [tuple(range(8))])
+
+
 def test_strictness():
     oracle = WeightedSum({0: 9.0, 1: 1.0}, 0.0, 2, link="hard")
     assert search_oracle(oracle, threshold=1.0).mses  # ratio is exactly 1
@@ -319,7 +341,30 @@ def test_questions_are_counted_by_what_asked_them():
     assert all(0 < number <= evidence.questions for number in asked)
     assert evidence.found_within(max(asked)) == 4
     assert evidence.found_within(min(asked) - 1) == 0
+    assert evidence.found_within(10 * evidence.questions) == 4  # the search came to its end
     assert evidence.coverage == pytest.approx(8 / 9)
+
+
+def test_a_budget_beyond_where_a_limit_ended_the_search_says_nothing():
+    oracle = AnyOf([(0, 1), (2, 3), (4, 5), (6, 7)], grid=3)
+    stopped = search_oracle(oracle, beam_width=100, max_mses=0, exhaustive=2)
+    searched = stopped.questions - stopped.spent.get("below", 0) - stopped.spent.get("certifying", 0)
+    assert stopped.stopped == "max_mses"
+    assert (stopped.found_within(searched), stopped.found_within(searched + 1)) == (4, None)
+    limited = search_oracle(oracle, beam_width=100, max_questions=40)
+    assert limited.stopped == "max_questions"
+    assert limited.found_within(40) == len(limited.mses)
+    assert limited.found_within(41) is None
+    mute = find_evidence(oracle.classifier(6), oracle.image(6), targets=0, grid=3, baseline="black", min_confidence=0.5)
+    assert mute[0].found_within(1) is None
+
+
+def test_how_many_small_explanations_there_are():
+    oracle = AnyOf([(0, 1), (2, 3), (4, 5, 6)], grid=3)
+    assert search_oracle(oracle, exhaustive=2).exhaustive_mses == 2
+    assert search_oracle(oracle, exhaustive=3, max_mses=0).exhaustive_mses == 3
+    assert search_oracle(oracle).exhaustive_mses is None
+    assert search_oracle(oracle, exhaustive=3, max_questions=12).exhaustive_mses is None  # ended before
 
 
 def test_deletion_counts_the_single_cells_that_a_seed_map_left_out():
