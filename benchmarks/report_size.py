@@ -191,7 +191,7 @@ def _evidence(count: int, model: int, random: np.random.Generator) -> dict[str, 
         "picture": pa.array(_pictures(random, count), pa.binary()),
     }
     each = {"mse_certified": True, "mse_margins": 0.03, "mse_found": "beam", "mse_asked": 100}
-    each |= {"mse_second_ratios": None, "mse_under": None}
+    each |= {"mse_second_ratios": None, "mse_under": None, "mse_stays": None}
     for field in table_schema():
         if field.name in each:
             columns[field.name] = pa.array([[each[field.name]] * n for n in mses], field.type)
@@ -201,7 +201,7 @@ def _evidence(count: int, model: int, random: np.random.Generator) -> dict[str, 
 
 
 _WRITTEN = ("model", "family", "image", "image_id", "index", "target", "label", "confidence")
-_NONE = ("contrastive", "necessary", "stability")
+_NONE = ("contrastive", "necessary", "stability", "exhaustive_mses")
 
 
 def _plain(kind: pa.DataType, name: str, count: int) -> pa.Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -65,6 +65,11 @@ class Column:
     kind: Literal["text", "number", "wide"] = "text"
     hint: str = ""
     query: str = ""
+
+
+def lettered(rows: Iterable[Iterable[Cell]]) -> bool:
+    """Whether any cell has letters, which say what does not differ significantly."""
+    return any(cell.letters for row in rows for cell in row)
 
 
 @dataclass(frozen=True)

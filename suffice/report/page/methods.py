@@ -11,7 +11,7 @@ import numpy as np
 from suffice.report.figures import queries
 from suffice.report.figures.reading import good_rows
 from suffice.report.page.comparing import Comparison, Pair
-from suffice.report.page.content import Cell, Column, Finding, Source, Table
+from suffice.report.page.content import Cell, Column, Finding, Source, Table, lettered
 from suffice.report.page.findings import evidence, sentence
 from suffice.report.page.models import model_cell
 from suffice.report.page.quantities import MethodScores, direction
@@ -53,7 +53,6 @@ def method_table(
         columns.append(Column(arrow(metric), "number", query=query))
     means = ", ".join(f"{queries.judged(metric)} AS {queries.name(metric)}" for metric in scores.metrics)
     query = queries.select(study, scores.table, f"method, {means}", "GROUP BY method")
-    whole = len(scores.methods) > 1
     return Table(
         f"methods-{scores.table}",
         f"Methods by {listed(scores.metrics, 6)}{f' ({scores.table})' if named else ''}",
@@ -63,7 +62,7 @@ def method_table(
         f"Means over {counted(len(scores.models), 'model')} and their images, protocol {scores.protocol!r}. Arrows "
         f"point to better{'; the best of each column is bold' if alike else ''}. "
         + ("" if alike else "Means over other models cannot be compared; letters can, and are about those in common. ")
-        + ("Methods that share a letter do not differ significantly, image by image." if whole else ""),
+        + ("Methods that share a letter do not differ significantly, image by image." if lettered(rows) else ""),
         source_of(study, scores.table, query, letters=f"{TEST}; an image’s value is the mean over models"),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +13,7 @@ from suffice.errors import OptionError
 from suffice.report.figures import queries
 from suffice.report.figures.reading import by_model, good_rows
 from suffice.report.page.comparing import Comparison
-from suffice.report.page.content import Cell, Column, Source, Table
+from suffice.report.page.content import Cell, Column, Source, Table, lettered
 from suffice.report.page.sources import TEST, source_of
 from suffice.report.page.wording import NONE, percent, short
 
@@ -76,7 +77,12 @@ def models_table(study: Study, said: str | None, right: Comparison | None) -> Ta
         source = source_of(
             study, said, queries.select(study, said, what, "GROUP BY model"), letters=TEST if right else ""
         )
-    return Table("models", "The models", columns, rows, keys, LETTERS if right is not None else "", source)
+    return Table("models", "The models", columns, rows, keys, _about_letters(rows), source)
+
+
+def _about_letters(rows: Sequence[Sequence[Cell]]) -> str:
+    """What letters in a table mean; nothing where there are none."""
+    return LETTERS if lettered(rows) else ""
 
 
 def measurements_table(study: Study) -> Table:
@@ -158,7 +164,7 @@ def enough_table(found: Deciding, sizes: Comparison) -> Table:
         rows,
         keys,
         f"A minimal sufficient explanation (MSE) is a set of the image’s {found.cells} cells that keeps the answer, "
-        f"and of which no part does. {LETTERS}",
+        f"and of which no part does. {_about_letters(rows)}".rstrip(),
         source_of(
             study, table, queries.select(study, table, what, "GROUP BY model"), intervals=BOOTSTRAP, letters=TEST
         ),
@@ -214,7 +220,7 @@ def ways_table(found: Deciding, comparisons: dict[str, Comparison]) -> Table:
         rows,
         keys,
         "Many MSEs: the model can decide in many ways. Many sub-explanations, and much left without one cell: its "
-        f"confidence falls gently, part by part. {LETTERS}",
+        f"confidence falls gently, part by part. {_about_letters(rows)}".rstrip(),
         source_of(study, table, query, intervals=BOOTSTRAP, letters=TEST),
     )
 

@@ -179,3 +179,14 @@ def test_a_study_with_predictions_alone_has_a_report(tmp_path):
     assert titles == ["The models", "What was measured", "Every two models"]
     right = tables_of(made.page)[0].rows[0][2].value
     assert math.isclose(right, 1.0)
+
+
+def test_letters_are_explained_where_there_are_some(made_up, tmp_path):
+    """Of two images nothing can be told apart, so that no model has a letter."""
+    told = [table for table in tables_of(made_up.report().page) if "share a letter" in table.reading]
+    assert {table.name for table in told} >= {"models", "ways-evidence"}
+    few = made_up_study(tmp_path / "few", models=3, images=2, block=2).report()
+    for table in tables_of(few.page):
+        assert ("share a letter" in table.reading) == any(cell.letters for row in table.rows for cell in row), (
+            table.name
+        )
