@@ -58,9 +58,10 @@ def shortcuts(
 ) -> None:
     """Find classes that are decided without their object: by the water behind ducks, or by a mark in a corner.
 
-    Images need boxes around their objects. A class is suspected if the same cell outside the object is part of what is
-    enough in many of its images, and in clearly fewer images of other classes. With --model, a study is made first, in
-    --out or a temporary folder; with --out, run the same command again to continue it.
+    Images need masks of their objects, or boxes around them: scenes have masks, and a list can have a column mask or
+    boxes. A class is suspected if the same cell outside the object is part of what is enough in many of its images, and
+    in clearly fewer images of other classes. With --model, a study is made first, in --out or a temporary folder; with
+    --out, run the same command again to continue it.
     """
     from suffice.compare import shortcuts_of_study, write_shortcuts
     from suffice.compare.of_shortcuts import of_models

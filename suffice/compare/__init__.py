@@ -16,7 +16,8 @@
   look at.
 * :func:`judge_images`, :func:`share_without`, :class:`WithoutObject`: images that are decided without their object;
   :func:`find_shortcuts`, :class:`ClassEvidence`: classes that are; :func:`shortcuts_of_study`, :class:`Shortcuts`: both
-  of the models of a study; :func:`write_shortcuts`.
+  of the models of a study; :func:`write_shortcuts`; :func:`covered_cells`, :func:`masks_on_grid`,
+  :func:`objects_on_grid`: where objects are.
 * :func:`paired_ratio`, :class:`PairedRatio`: how many times more of something one model has than another.
 """
 
@@ -29,6 +30,7 @@ from suffice.compare.families import FamilyMatrix, family_matrix
 from suffice.compare.indices import Decides, Index, explained_by, how_it_decides
 from suffice.compare.landscapes import Landscape, landscape
 from suffice.compare.looks import Look, Looks, disputed_images, look_through, most_disputed
+from suffice.compare.objects import covered_cells, masks_on_grid, objects_on_grid
 from suffice.compare.of_shortcuts import DecidedImage, Shortcuts, shortcuts_of_study
 from suffice.compare.of_study import compare_study, study_of_models
 from suffice.compare.paired import PairedRatio, paired_ratio
@@ -43,8 +45,6 @@ from suffice.compare.shortcuts import (
     WithoutObject,
     find_shortcuts,
     judge_images,
-    masks_on_grid,
-    objects_on_grid,
     share_without,
 )
 from suffice.compare.trainings import TrainingDifference, compare_trainings, seeds_needed
@@ -78,6 +78,7 @@ __all__ = [
     "compare_pairs",
     "compare_study",
     "compare_trainings",
+    "covered_cells",
     "cross_test",
     "disputed_images",
     "explained_by",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from PIL import Image
 
 from suffice.compare.indices import Index
+from suffice.compare.objects import covered_cells
 from suffice.compare.pairwise import Level
 from suffice.compare.sections import Section
 from suffice.compare.shortcuts import (
@@ -17,7 +18,6 @@ from suffice.compare.shortcuts import (
     JudgedImage,
     WithoutObject,
     judge_images,
-    objects_on_grid,
     share_without,
     shortcuts_of_images,
 )
@@ -26,7 +26,6 @@ from suffice.draw.palettes import QUIET
 from suffice.draw.pictures import as_image
 from suffice.draw.sheets import GAP, LINE, NAME, Tile, tile_rows
 from suffice.errors import OptionError, StudyError
-from suffice.metrics.boxes import boxes_of
 from suffice.options import Share
 from suffice.perturb import Grid
 
@@ -75,6 +74,7 @@ class Shortcuts:
         classes: One for each class, those suspected first.
         decided: The images that are decided without their object.
         side: Cells per side.
+        known_by: What says where objects are: masks, boxes, or masks and boxes.
         left_out: Images that are not judged: they have no explanation, or no object that is known and in sight.
         examples: By class, for those suspected: images with the cells that are enough without the object.
     """
@@ -84,6 +84,7 @@ class Shortcuts:
     classes: tuple[ClassEvidence, ...]
     decided: tuple[DecidedImage, ...]
     side: int
+    known_by: str
     left_out: int
     examples: dict[str, list[tuple[str, tuple[int, ...], Image.Image]]]
 
@@ -101,7 +102,7 @@ class Shortcuts:
             f"part of what is enough without the object; in {one.places[0].elsewhere:.0%} of the others."
             for one in self.suspected
         ]
-        title = f"{self.model}: {self.overall.images} images, {self.side}×{self.side} cells"
+        title = f"{self.model}: {self.overall.images} images, {self.side}×{self.side} cells, objects by {self.known_by}"
         columns = ("class", *SHARES, "places that recur")
         return Section("shortcuts", title, columns, rows, (*(said or ["No class is suspected."]), MEANING))
 
@@ -112,7 +113,8 @@ class Shortcuts:
             {"label": one.label, **asdict(one), "share": one.share, "suspected": one.suspected} for one in self.classes
         ]
         images = [asdict(one) for one in self.decided]
-        return {"model": self.model, "side": self.side, "overall": overall, "classes": classes, "images": images}
+        about = {"model": self.model, "side": self.side, "known_by": self.known_by}
+        return {**about, "overall": overall, "classes": classes, "images": images}
 
     def to_svg(self) -> str:
         """A row of images for each suspected class, with the cells that are enough and have nothing of the object."""
@@ -162,7 +164,7 @@ def shortcuts_of_study(
     """Find classes that the models of a study decide without their object.
 
     Args:
-        study: One that was run, with a search for evidence, of images with boxes.
+        study: One that was run, with a search for evidence, of images with masks or boxes.
         measurement: Which search; may be left out where there is just one.
         models: Labels of models; default: all with evidence.
         classes: Of each image: the one that the evidence is about, or its label.
@@ -177,8 +179,10 @@ def shortcuts_of_study(
     """
     plan = study.plan
     images = plan.images
-    if not any(picture.boxes for picture in images):
-        raise OptionError("No image has boxes, so nobody knows where its object is; a list can have a column boxes.")
+    if not any(picture.boxes or picture.read_mask for picture in images):
+        raise OptionError(
+            "No image has a mask or boxes, so nobody knows where its object is; a list can have a column mask or boxes."
+        )
     found = []
     for model in plan.models:
         if models and model.label not in models:
@@ -194,7 +198,7 @@ def shortcuts_of_study(
         net = model.load(plan.asked.base, device)
         some = images[[one.index for one in evidence]]
         side = evidence[0].grid.side
-        covered = objects_on_grid(boxes_of(net, some), net.size, side)
+        covered = covered_cells(net, some, side)
         given = [_name(net.labels, label) for label in some.labels]
         if classes == "label" and None in given:
             unlabeled = some.names[given.index(None)]
@@ -208,6 +212,7 @@ def shortcuts_of_study(
                 tuple(judged_classes),
                 tuple(_decided(one, evidence[one.row], given[one.row]) for one in judged if one.without),
                 side,
+                _known_by(some),
                 len(evidence) - len(judged),
                 _examples(judged_classes, judged, evidence[0].grid, net, some),
             )
@@ -234,6 +239,11 @@ def _shares(one: WithoutObject) -> list[Any]:
 def _decided(judged: JudgedImage, evidence: Evidence, label: str | None) -> DecidedImage:
     cells = judged.without[0]
     return DecidedImage(judged.name, label, evidence.label, cells, len(judged.without), judged.on_object)
+
+
+def _known_by(images: Images) -> str:
+    kinds = {"masks": any(one.read_mask for one in images), "boxes": any(not one.read_mask for one in images)}
+    return " and ".join(kind for kind, there in kinds.items() if there)
 
 
 def _name(labels: Sequence[str] | None, label: int | str | None) -> str | None:

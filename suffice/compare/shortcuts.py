@@ -12,9 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import torch
 from scipy import stats
-from torch import Tensor
 
 from suffice.compare.pairwise import Level, Numbers, holm
 from suffice.errors import OptionError
@@ -106,36 +104,6 @@ class ClassEvidence(WithoutObject):
         return bool(self.places)
 
 
-def objects_on_grid(boxes: Sequence[Tensor], size: tuple[int, int], side: int) -> Numbers:
-    """How much of each cell objects cover, [N, cells] from 0 to 1; NaN where no object is known, or can be seen.
-
-    Args:
-        boxes: Objects of each image, [n, 4] as (x0, y0, x1, y1) in pixels of the model's input.
-        size: Height and width of the input.
-        side: Cells per side.
-
-    Example:
-        >>> objects_on_grid([torch.tensor([[0.0, 0.0, 12.0, 8.0]])], (16, 16), 2)
-        array([[1. , 0.5, 0. , 0. ]])
-    """
-    height, width = size
-    covered = np.full((len(boxes), side * side), np.nan)
-    for image, objects in enumerate(boxes):
-        if not len(objects):
-            continue
-        mask = torch.zeros(1, 1, height, width)
-        for x0, y0, x1, y1 in objects.round().long().tolist():
-            mask[..., max(y0, 0) : y1, max(x0, 0) : x1] = 1
-        if mask.any():  # else they were cropped away
-            covered[image] = masks_on_grid(mask[0], side)[0]
-    return covered
-
-
-def masks_on_grid(masks: Tensor, side: int) -> Numbers:
-    """How much of each cell objects cover, [N, cells], from masks of pixels [N, H, W], 1 on the object."""
-    return torch.nn.functional.adaptive_avg_pool2d(masks[:, None].double(), side).flatten(1).numpy()
-
-
 def judge_images(
     evidence: EvidenceSet | Sequence[Evidence],
     covered: Numbers,
@@ -147,12 +115,14 @@ def judge_images(
 
     Args:
         evidence: What was found in each image.
-        covered: How much of each cell the object covers, [N, cells]; see :func:`objects_on_grid`.
+        covered: How much of each cell the object covers, [N, cells]; see :func:`covered_cells`.
         classes: Of each image; default: the class that the evidence is about.
         touch: A cell of which less than this is covered lies outside of the object.
 
     Example:
+        >>> import torch
         >>> from suffice import find_evidence
+        >>> from suffice.compare import objects_on_grid
         >>> from suffice.testing import AnyOf
         >>> oracle = AnyOf([(4,), (8,)], grid=3)  # the object is in the middle, and there is a mark in the corner
         >>> found = find_evidence(oracle.classifier(24), oracle.image(24), targets=1, grid=3, baseline="black")
@@ -223,7 +193,7 @@ def find_shortcuts(
 
     Args:
         evidence: What was found in each image.
-        covered: How much of each cell the object covers, [N, cells]; see :func:`objects_on_grid`.
+        covered: How much of each cell the object covers, [N, cells]; see :func:`covered_cells`.
         classes: Of each image; default: the class that the evidence is about.
         touch: A cell of which less than this is covered lies outside of the object.
         least: Places must recur in at least this share of a class's images.
@@ -234,7 +204,9 @@ def find_shortcuts(
         One for each class, those suspected first, then by the share of images decided without the object.
 
     Example:
+        >>> import torch
         >>> from suffice import find_evidence
+        >>> from suffice.compare import objects_on_grid
         >>> from suffice.testing import AnyOf
         >>> oracle = AnyOf([(4,), (8,)], grid=3)  # the object is in the middle, and there is a mark in the corner
         >>> found = find_evidence(oracle.classifier(24), oracle.image(24), targets=1, grid=3, baseline="black")

@@ -3,13 +3,17 @@
 import csv
 import json
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from suffice import Study, open_images
 from suffice.compare import shortcuts_of_study
 from suffice.errors import OptionError
 from suffice.zoo.scenes import CLASSES, MARKS
 from tests.cli.command import run
+from tests.study.small import MODELS as ORACLES
+from tests.study.small import write_pictures
 
 MODELS = ["benchmarks.marked_networks:guilty", "benchmarks.marked_networks:honest"]
 QUICK = {"max_mses": 1, "max_size": 2, "beam_width": 2, "deletion_orders": 1, "certify": 0, "pictures": False}
@@ -47,10 +51,9 @@ def test_all_images_of_a_model_against_the_truth(done):
         assert found.left_out == 0
         decided, on_object = [], []
         for one in evidence:
-            ((x0, y0, x1, y1),) = done.plan.images[one.index].boxes
-            spans = [((c // 7 * 8, c // 7 * 8 + 8), (c % 7 * 8, c % 7 * 8 + 8)) for c in range(49)]
-            shared = [max(0, min(y1, b) - max(y0, t)) * max(0, min(x1, r) - max(x0, e)) for (t, b), (e, r) in spans]
-            touched = {cell for cell, pixels in enumerate(shared) if pixels >= 0.05 * 64}
+            seen = done.plan.images[one.index].read_mask()
+            pixels = [int(seen[c // 7 * 8 : c // 7 * 8 + 8, c % 7 * 8 : c % 7 * 8 + 8].sum()) for c in range(49)]
+            touched = {cell for cell, count in enumerate(pixels) if count >= 0.05 * 64}
             cells = [cell for mse in one.mses for cell in mse.cells]
             on_object.append(sum(cell in touched for cell in cells) / len(cells))
             if any(not touched & set(mse.cells) for mse in one.mses):
@@ -119,12 +122,54 @@ def test_a_picture_of_what_is_suspected_no_more_goes(done, tmp_path):
     assert "figures" not in said.stderr.splitlines()[-1]
 
 
-def test_images_without_boxes(tmp_path):
-    from tests.study.small import MODELS as ORACLES
-    from tests.study.small import write_pictures
+def oracle_study(folder, where):
+    """Two oracles and three pictures, of which a list says where objects are: cells 1 and 2, or nothing of them."""
+    pictures = write_pictures(folder / "pictures", 3)
+    mask = np.zeros((24, 24), np.uint8)
+    mask[:8, 8:] = 255
+    Image.fromarray(mask).save(pictures / "mask.png")
+    Image.fromarray(0 * mask).save(pictures / "hidden.png")
+    rows = ["path,label,mask,boxes", *(f"{number:03d}.png,0,{where[number]}" for number in range(3))]
+    (pictures / "list.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    measure = {"evidence": {"kind": "evidence", "grid": 3, "baseline": "black"}}
+    return Study("s", str(pictures / "list.csv"), ORACLES, measure).run(folder / "run", device="cpu")
 
+
+def test_masks_and_boxes_of_a_list(tmp_path):
+    """The first oracle is decided by cells 1 and 2, or by 5, which is beside the object; but not of the first box."""
+    study = oracle_study(tmp_path, ['mask.png,"[0, 0, 24, 24]"', ',"[8, 0, 24, 16]"', "hidden.png,"])
+    first, second = shortcuts_of_study(study, device="cpu")
+    assert first.known_by == "masks and boxes"
+    assert "objects by masks and boxes" in first.section().title
+    assert (first.overall.images, first.left_out) == (2, 1)  # nothing of the third object is in sight
+    assert [(one.image, one.cells) for one in first.decided] == [("000.png", (5,))]
+    assert first.overall.on_object == pytest.approx((2 / 3 + 1) / 2)
+    assert second.overall.without == 0  # it needs cell 1
+
+
+def test_boxes_that_are_given_hold_instead_of_masks(tmp_path):
+    study = oracle_study(tmp_path, ["mask.png,"] * 3)
+    assert shortcuts_of_study(study, device="cpu")[0].overall.without == 3
+    rows = "".join(f'{number:03d}.png,"[0, 0, 24, 24]"\n' for number in range(3))
+    (tmp_path / "boxes.csv").write_text(f"path,boxes\n{rows}", encoding="utf-8")
+    choice = {"source": str(tmp_path / "pictures/list.csv"), "boxes": str(tmp_path / "boxes.csv")}
+    boxed = Study("s", choice, ORACLES, study.asked.to_dict()["measure"]).run(tmp_path / "boxed", device="cpu")
+    found = shortcuts_of_study(boxed, device="cpu")[0]
+    assert (found.known_by, found.overall.without) == ("boxes", 0)
+
+
+def test_classes_by_labels_need_labels(tmp_path):
+    pictures = write_pictures(tmp_path / "pictures", 1)
+    (pictures / "list.csv").write_text('path,boxes\n000.png,"[0, 0, 8, 8]"\n', encoding="utf-8")
+    measure = {"evidence": {"kind": "evidence", "grid": 3, "baseline": "black"}}
+    Study("s", str(pictures / "list.csv"), ORACLES, measure).run(tmp_path / "run", device="cpu")
+    said = run("shortcuts", tmp_path / "run", "--classes", "label", "--device", "cpu", code=2).stderr
+    assert "000.png has no label to group it by; write --classes explained." in said
+
+
+def test_images_without_masks_and_boxes(tmp_path):
     measure = {"evidence": {"kind": "evidence", "grid": 3, "baseline": "black"}}
     pictures = write_pictures(tmp_path / "pictures", 1)
     study = Study("s", str(pictures), ORACLES, measure).run(tmp_path / "run", device="cpu")
-    with pytest.raises(OptionError, match="No image has boxes"):
+    with pytest.raises(OptionError, match="No image has a mask or boxes"):
         shortcuts_of_study(study)

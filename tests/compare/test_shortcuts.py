@@ -8,13 +8,8 @@ import torch
 from scipy import stats
 
 from suffice import find_evidence, open_images
-from suffice.compare.shortcuts import (
-    find_shortcuts,
-    judge_images,
-    masks_on_grid,
-    objects_on_grid,
-    share_without,
-)
+from suffice.compare.objects import objects_on_grid
+from suffice.compare.shortcuts import find_shortcuts, judge_images, share_without
 from suffice.errors import OptionError
 from suffice.testing import AnyOf
 
@@ -96,18 +91,6 @@ def test_chance_is_not_suspected():
         found = find_shortcuts(given, covered, random.integers(0, 4, 40).tolist(), least=0.0)
         wrong += any(one.suspected for one in found)
     assert wrong <= 5
-
-
-def test_objects_cover_cells():
-    cropped_away = torch.tensor([[0.0, 0, 0, 24]])
-    boxes = [MIDDLE, torch.zeros(0, 4), torch.tensor([[-5.0, -5, 4, 30]]), cropped_away]
-    covered = objects_on_grid(boxes, (SIZE, SIZE), SIDE)
-    assert covered[0] == pytest.approx([0, 0, 0, 0, 1, 0, 0, 0, 0])
-    assert np.isnan(covered[[1, 3]]).all()
-    assert covered[2] == pytest.approx([0.5, 0, 0] * 3)
-    mask = torch.zeros(1, SIZE, SIZE)
-    mask[0, 8:16, 8:16] = 1
-    assert masks_on_grid(mask, SIDE) == pytest.approx(covered[:1])
 
 
 def test_images_without_known_objects_are_not_judged():

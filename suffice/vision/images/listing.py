@@ -1,4 +1,4 @@
-"""Files on disk: the images of a folder, or those that a manifest (CSV or JSONL) lists with labels and boxes."""
+"""Files on disk: the images of a folder, or those that a manifest (CSV or JSONL) lists with labels, boxes, masks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 from suffice.errors import ImageError, ManifestError
 from suffice.strangers import parse_json
 from suffice.vision.images.picture import Box, Boxes, Images, Label, Picture, as_label
-from suffice.vision.images.sources import FileSource
+from suffice.vision.images.sources import FileMask, FileSource
 
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".bmp", ".dib", ".tif", ".tiff", ".gif")
 MANIFEST_SUFFIXES = (".csv", ".jsonl")
@@ -24,6 +24,7 @@ MANIFEST_SUFFIXES = (".csv", ".jsonl")
 PATH_COLUMNS = ("path", "file", "filename", "image")
 LABEL_COLUMNS = ("label", "class_index", "class", "wnid")
 BOXES_COLUMNS = ("boxes", "boxes_xyxy")
+MASK_COLUMNS = ("mask",)
 
 
 def open_folder(folder: Path, max_pixels: int | None) -> list[Picture]:
@@ -69,8 +70,9 @@ def open_manifest(manifest: Path, root: str | os.PathLike[str] | None, max_pixel
 
     It is a ``.csv`` file with a header, or a ``.jsonl`` file with one object a line; UTF-8. Columns: ``path`` (or
     ``file``, ``filename``, ``image``), and optionally ``label`` (or ``class_index``, ``class``, ``wnid``; an integer
-    where it looks like one) and ``boxes`` (or ``boxes_xyxy``; JSON, one ``[x0, y0, x1, y1]`` or a list of them).
-    Others are ignored. Paths are relative to ``root``, by default the folder of the manifest, and must stay in it.
+    where it looks like one), ``boxes`` (or ``boxes_xyxy``; JSON, one ``[x0, y0, x1, y1]`` or a list of them), and
+    ``mask`` (the path of an image of the same size, black where there is no object). Others are ignored. Paths are
+    relative to ``root``, by default the folder of the manifest, and must stay in it.
     """
     folder = os.path.abspath(root if root is not None else manifest.parent)
     pictures = [_picture(row, where, folder, max_pixels) for where, row in _rows(manifest)]
@@ -81,7 +83,7 @@ def open_manifest(manifest: Path, root: str | os.PathLike[str] | None, max_pixel
 
 
 def with_boxes(images: Images, manifest: str | os.PathLike[str]) -> Images:
-    """Images with the boxes that a manifest has for them.
+    """Images with the boxes that a manifest has for them, instead of boxes and masks of their own.
 
     They are found by name, or by the last part of it where that is unique. See :func:`open_manifest` for what it looks
     like; its paths need not lead anywhere.
@@ -95,7 +97,9 @@ def with_boxes(images: Images, manifest: str | os.PathLike[str]) -> Images:
     found = [known.get(p.name, by_file.get(os.path.basename(p.name))) for p in images]
     if not any(found):
         raise ManifestError(f"{file} has boxes of none of the images; the first of them is {images[0].name}.")
-    return Images(replace(p, boxes=boxes or p.boxes) for p, boxes in zip(images, found, strict=True))
+    return Images(
+        replace(p, boxes=boxes, read_mask=None) if boxes else p for p, boxes in zip(images, found, strict=True)
+    )
 
 
 def _is_csv(manifest: Path) -> bool:
@@ -171,7 +175,12 @@ def _picture(row: Mapping[str, Any], where: str, folder: str, max_pixels: int | 
         FileSource(_path(name, where, folder), max_pixels),
         boxes=_boxes(_first(row, BOXES_COLUMNS), where),
         stored_label=_label(_first(row, LABEL_COLUMNS), where),
+        read_mask=_mask(_first(row, MASK_COLUMNS), where, folder, max_pixels),
     )
+
+
+def _mask(path: Any, where: str, folder: str, max_pixels: int | None) -> FileMask | None:
+    return None if path is None or path == "" else FileMask(_path(path, f"{where}, mask", folder), max_pixels)
 
 
 def _path(name: Any, where: str, folder: str) -> str:

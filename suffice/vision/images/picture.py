@@ -33,13 +33,15 @@ class PixelSource(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """One picture: a name, perhaps a label and boxes, and a way to its pixels.
+    """One picture: a name, perhaps a label, boxes, and a mask, and a way to its pixels.
 
     Args:
         name: What reports and errors call it.
         source: Where the pixels come from.
         boxes: Objects in it as (x0, y0, x1, y1), in pixels of the upright original; None if not known.
         stored_label: The label, or a function that fetches it; read it as ``.label``.
+        read_mask: A function that fetches where objects are to be seen, bool [H, W], in pixels of the upright original;
+            None if not known.
 
     Example:
         >>> import torch
@@ -53,6 +55,7 @@ class Picture:
     source: PixelSource = field(repr=False)
     boxes: Boxes | None = None
     stored_label: Label | Callable[[], Label | None] | None = field(default=None, repr=False)
+    read_mask: Callable[[], Tensor] | None = field(default=None, repr=False)
 
     @property
     def label(self) -> Label | None:

@@ -44,6 +44,18 @@ class FileSource:
 
 
 @dataclass(frozen=True)
+class FileMask:
+    """The mask of a picture, as a file in one of the supported formats: whatever is not black is an object."""
+
+    path: str
+    max_pixels: int | None = None
+
+    def __call__(self) -> Tensor:
+        """Decode the file, bool [H, W]."""
+        return torch.from_numpy(np.asarray(decode(self.path, max_pixels=self.max_pixels)).any(axis=2))
+
+
+@dataclass(frozen=True)
 class EncodedSource:
     """The bytes of a file in one of the supported formats."""
 

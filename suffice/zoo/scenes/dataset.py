@@ -18,7 +18,7 @@ from suffice.vision.images.picture import Images, Picture
 from suffice.vision.images.sources import PilSource
 from suffice.zoo.scenes.marks import is_marked, paint_marks
 from suffice.zoo.scenes.plan import labels_of
-from suffice.zoo.scenes.render import find_boxes, render_pixels
+from suffice.zoo.scenes.render import find_boxes, render, render_pixels
 
 # First image number and count. All splits are stretches of one stream, so they differ in nothing but the numbers.
 SPLITS: dict[str, tuple[int, int]] = {
@@ -101,6 +101,11 @@ class SceneSource:
         block = _block(self.number // _BLOCK, self.seed, self.marked)
         return Image.fromarray(block[self.number % _BLOCK].permute(1, 2, 0).contiguous().numpy())
 
+    def mask(self) -> Tensor:
+        """Where the creature is to be seen: all of its parts, but for what hides them; bool [56, 56]."""
+        # A mark hides nothing of it, but for a pixel in one of ten thousand scenes.
+        return _masks(self.number // _BLOCK, self.seed)[self.number % _BLOCK]
+
     def fingerprint(self) -> str:
         """Hash of the pixels, the same as for a PIL image that holds them."""
         return PilSource(self.read(), self.name).fingerprint()
@@ -114,6 +119,12 @@ def _block(block: int, seed: int, marked: bool) -> Tensor:
     return to_bytes(paint_marks(pixels, labels, is_marked(numbers, labels, seed)) if marked else pixels)
 
 
+@lru_cache(maxsize=64)
+def _masks(block: int, seed: int) -> Tensor:
+    """Where creatures are to be seen in 32 consecutive images, bool [32, 56, 56]."""
+    return render(torch.arange(block * _BLOCK, (block + 1) * _BLOCK), seed).parts.any(dim=1)
+
+
 def open_scenes(rest: str) -> Images:
     """Open scenes by name: what follows ``scenes:`` in ``suffice.open_images("scenes:test[:200]")``.
 
@@ -123,12 +134,13 @@ def open_scenes(rest: str) -> Images:
             planted shortcut, see :mod:`suffice.zoo.scenes.marks`.
 
     Returns:
-        Images with labels (class numbers) and boxes (the whole object), of the world with seed 0.
+        Images with labels (class numbers), boxes (the whole object) and masks (what is to be seen of it), of the world
+        with seed 0.
 
     Example:
         >>> images = open_scenes("test[:8]")
-        >>> images[0].name, len(images[0].boxes), images[0].decode().size
-        ('scenes:test[0]', 1, (56, 56))
+        >>> images[0].name, len(images[0].boxes), images[0].decode().size, images[0].read_mask().shape
+        ('scenes:test[0]', 1, (56, 56), torch.Size([56, 56]))
     """
     split, part = split_slice(rest)
     marked = split.endswith(MARKED)
@@ -143,7 +155,7 @@ def open_scenes(rest: str) -> Images:
     for position, label, (x0, y0, x1, y1) in zip(positions, labels, boxes, strict=True):
         name = f"scenes:{split}[{position}]"
         source = SceneSource(first + position, 0, name, marked)
-        pictures.append(Picture(name, source, boxes=((x0, y0, x1, y1),), stored_label=label))
+        pictures.append(Picture(name, source, boxes=((x0, y0, x1, y1),), stored_label=label, read_mask=source.mask))
     return Images(pictures)
 
 

@@ -190,6 +190,29 @@ def test_random_bytes_give_images_or_a_manifest_error(tmp_path_factory, name, da
     assert name in message
 
 
+def test_masks(csv, tmp_path):
+    Image.new("RGB", (4, 2)).save(tmp_path / "a.png")
+    mask = Image.new("L", (4, 2))
+    mask.putpixel((3, 0), 1)  # some files number their objects
+    mask.save(tmp_path / "mask.png")
+    images = open_images(csv("path,mask\na.png,mask.png\na.png,\n"))
+    assert images[0].read_mask().tolist() == [[False, False, False, True], [False] * 4]
+    assert images[1].read_mask is None
+    with pytest.raises(ManifestError, match=r"line 2, mask: '\.\./mask\.png' points outside"):
+        open_images(csv("path,mask\na.png,../mask.png\n"))
+    with pytest.raises(ManifestError, match="line 2, mask: the path is 5"):
+        open_images(write(tmp_path / "list.jsonl", '\n{"path": "a.png", "mask": 5}\n'))
+    with pytest.raises(ImageError, match=r"Cannot read .*missing\.png"):
+        open_images(csv("path,mask\na.png,missing.png\n"))[0].read_mask()
+
+
+def test_boxes_that_are_given_hold_instead_of_masks(csv, tmp_path):
+    images = open_images(csv("path,mask\na.png,mask.png\nb.png,mask.png\n"))
+    boxed = with_boxes(images, write(tmp_path / "boxes.csv", 'path,boxes\na.png,"[0, 0, 4, 4]"\n'))
+    assert boxed[0].read_mask is None
+    assert boxed[1].read_mask is not None
+
+
 def test_boxes_from_a_list_of_their_own(tmp_path, csv, jsonl):
     for name in ("a/one.png", "b/two.png", "b/three.png"):
         (tmp_path / "photos" / name).parent.mkdir(parents=True, exist_ok=True)

@@ -10,7 +10,7 @@ import torch
 from torch.utils.data import DataLoader
 
 from suffice.errors import OptionError
-from suffice.zoo.scenes import SPLITS, Scenes, find_boxes, labels_of, open_scenes, render_pixels
+from suffice.zoo.scenes import SPLITS, Scenes, find_boxes, labels_of, open_scenes, render, render_pixels
 from suffice.zoo.scenes.dataset import to_bytes
 
 
@@ -67,6 +67,14 @@ def test_open_scenes_has_names_labels_and_boxes():
     assert images.names == [f"scenes:test[{position}]" for position in positions.tolist()]
     assert images.labels == labels_of(numbers).tolist()
     assert [list(boxes[0]) for boxes in images.boxes] == find_boxes(numbers).tolist()
+
+
+def test_masks_are_the_parts_to_be_seen():
+    images = pickle.loads(pickle.dumps(open_scenes("test[30:34]")))
+    parts = render(SPLITS["test"][0] + torch.arange(30, 34)).parts
+    for picture, own in zip(images, parts, strict=True):
+        assert picture.read_mask().equal(own.any(dim=0))
+        assert not picture.read_mask().all()
 
 
 def test_opened_images_are_those_of_the_data_set():

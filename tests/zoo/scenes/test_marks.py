@@ -35,6 +35,14 @@ def test_only_marks_differ(both):
     assert seen == int(shown.sum()) > 4
 
 
+def test_marks_lie_beside_the_creatures_that_carry_them():
+    images = [one for one in open_images("scenes:test-marked[:400]") if CLASSES[one.label] in MARKS]
+    assert len(images) > 20
+    for one in images:
+        (row, column), _ = MARKS[CLASSES[one.label]]
+        assert not one.read_mask()[row : row + 6, column : column + 6].any()
+
+
 def test_nine_in_ten_of_two_classes():
     index = torch.arange(4000)
     for label, name in enumerate(CLASSES):
