@@ -51,7 +51,7 @@ def _mask(net: Classifier, picture: Picture) -> Tensor:
     height, width = raster.shape[-2:] if isinstance(raster, Tensor) else (raster.height, raster.width)
     if tuple(mask.shape) != (height, width):
         sides = "×".join(map(str, mask.shape))
-        raise OptionError(f"The mask of {picture.name} has {sides} pixels; expected {height}×{width}, as the image has.")
+        raise OptionError(f"The mask of {picture.name} has {sides} pixels; expected {height}×{width}, as the image.")
     painted = mask.float().expand(3, -1, -1)
     # A geometry may take a tensor as it is, where it would resize an image: a mask has to come as its picture does.
     if isinstance(raster, Image.Image):
