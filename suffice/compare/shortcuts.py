@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -167,16 +168,16 @@ def share_without(judged: Sequence[JudgedImage], *, level: Level = 0.95) -> With
     nothing = float("nan")
     if not judged:
         return WithoutObject(0, 0, 0, nothing, nothing, nothing)
-    without = sum(bool(one.without) for one in judged)
-    interval = stats.binomtest(without, len(judged)).proportion_ci(level)
-    return WithoutObject(
-        len(judged),
-        sum(one.with_room for one in judged),
-        without,
-        float(interval.low),
-        float(interval.high),
-        float(np.mean([one.on_object for one in judged])),
-    )
+    without, with_room = sum(bool(one.without) for one in judged), sum(one.with_room for one in judged)
+    on_object = float(np.mean([one.on_object for one in judged]))
+    return WithoutObject(len(judged), with_room, without, *_interval(without, len(judged), level), on_object)
+
+
+@cache  # many classes have as many images
+def _interval(some: int, images: int, level: float) -> tuple[float, float]:
+    """Interval of Clopper and Pearson."""
+    found = stats.binomtest(some, images).proportion_ci(level)
+    return float(found.low), float(found.high)
 
 
 def find_shortcuts(

@@ -79,11 +79,11 @@ def test_false_positives_come_as_often_as_stated(test):
 def test_several_pairs_together_hold_the_level():
     random = np.random.default_rng(2)
     wrong = 0
-    for _ in range(400):
-        values = {name: random.normal(size=30) for name in "abcd"}  # six pairs
-        adjusted = holm([wilcoxon(values[a] - values[b]) for a, b in ("ab", "ac", "ad", "bc", "bd", "cd")])
-        wrong += min(adjusted) < 0.05
-    assert stats.binomtest(wrong, 400, 0.05, "greater").pvalue > 0.001
+    for _ in range(1000):
+        pairs = compare_pairs({name: random.normal(size=30) for name in "abcd"}, draws=1)  # the intervals do not matter
+        assert len(pairs) == 6
+        wrong += any(pair.clear(0.05) for pair in pairs)
+    assert stats.binomtest(wrong, 1000, 0.05, "greater").pvalue > 0.001
 
 
 def test_power_is_as_predicted():
