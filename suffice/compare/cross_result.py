@@ -74,9 +74,18 @@ class CrossTest:
         """
         return self._matrices(self._metric(metric), np.ones((1, self.whole.shape[1])))[0]
 
-    def alike(self, metric: str | None = None) -> Numbers:
-        """How much models find the same, [M, M]: normalized scores, or 1 less these where lower is better."""
-        return self._alike(self._metric(metric), np.ones((1, self.whole.shape[1])))[0]
+    def alike(self, metric: str | None = None, images: Sequence[int] | None = None) -> Numbers:
+        """How much models find the same, [M, M]: normalized scores, or 1 less these where lower is better.
+
+        Args:
+            metric: Name of the metric; default: the first.
+            images: Positions of the images to look at; default: all.
+        """
+        counted = np.ones((1, self.whole.shape[1]))
+        if images is not None:
+            counted[:] = 0
+            counted[:, list(images)] = 1
+        return self._alike(self._metric(metric), counted)[0]
 
     def landscape(self, metric: str | None = None, **options: Any) -> Landscape:
         """Where models lie by their normalized scores; options are those of :func:`suffice.compare.landscape`.

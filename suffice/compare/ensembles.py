@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -25,11 +25,12 @@ class Ensemble:
     Attributes:
         members: Their names.
         accuracy: Share of images on which the mean of their scores is highest for the right class.
-        best: The member with the highest accuracy alone.
+        best: The member with the highest accuracy alone, on the same images.
         gain: Accuracy less that of the best member.
         low: Lower end of the bootstrap interval of the gain, over images.
         high: Upper end.
-        p: Of McNemar's test (exact, two-sided) that it is no better and no worse than the best member.
+        p: Of McNemar's test (exact, two-sided) that it is no better and no worse than the best member, whichever that
+            is beyond these images.
         log_loss: Mean of -log of the score of the right class.
         calibration_error: Mean gap between confidence and accuracy, over 15 bins of confidence.
         images: How many images.
@@ -81,8 +82,7 @@ def average_models(
     hits = (mean.argmax(dim=1) == truth).numpy()
     gained = hits.astype(float) - right[best]
     low, high = bootstrap_mean(gained, level, 1999, np.random.default_rng(seed))
-    better, worse = int((gained > 0).sum()), int((gained < 0).sum())
-    p = float(stats.binomtest(better, better + worse).pvalue) if better + worse else 1.0
+    p = no_better_no_worse(hits, right.values())
     loss = float(-mean.gather(1, truth[:, None]).clamp(min=1e-12).log().mean())
     error = calibration_error(mean.amax(dim=1).numpy(), hits)
     return Ensemble(chosen, float(hits.mean()), best, float(gained.mean()), low, high, p, loss, error, len(truth))
@@ -91,7 +91,7 @@ def average_models(
 def suggest_members(
     scores: Mapping[str, Tensor],
     truth: Tensor,
-    apart: Numbers,
+    apart: Numbers | Callable[[list[int]], Numbers],
     *,
     size: Count = 2,
     held_back: Share = 0.5,
@@ -101,13 +101,16 @@ def suggest_members(
     """Suggest models that complement each other, and see on images that were held back whether they do.
 
     Those are suggested that lie farthest apart in the landscape, among those whose accuracy on the other images is
-    within ``slack`` of the best. What is returned was measured on the images held back.
+    within ``slack`` of the best. What is returned was measured on the images held back, which must have no part in the
+    choice.
 
     Args:
         scores: Of each model, [N, classes].
         truth: The right class of each image, [N] int64.
-        apart: Distances between the models, [M, M], in their order; such as
-            :func:`suffice.compare.landscapes.distances` gives for :meth:`suffice.compare.CrossTest.alike`.
+        apart: Distances between the models, [M, M], in their order, such as
+            :func:`suffice.compare.landscapes.distances` gives for :meth:`suffice.compare.CrossTest.alike`: a function
+            that measures them on images at these positions, which are not held back; or distances that were measured on
+            other images.
         size: How many to suggest.
         held_back: Share of the images on which the suggestion is verified.
         slack: How much less accurate than the best model a member may be.
@@ -115,20 +118,46 @@ def suggest_members(
     """
     check_options({"size": size, "held_back": held_back, "slack": slack}, suggest_members)
     names = list(scores)
-    if apart.shape != (len(names), len(names)) or not 2 <= size <= len(names):
-        raise OptionError(f"Expected distances [{len(names)}, {len(names)}] and a size from 2 to {len(names)}.")
+    if not 2 <= size <= len(names):
+        raise OptionError(f"size={size}; expected a size from 2 to {len(names)}, the number of models.")
     order = torch.randperm(len(truth), generator=torch.Generator().manual_seed(seed))
     kept = round(len(truth) * held_back)
     if not 1 < kept < len(truth) - 1:
         raise OptionError(f"held_back={held_back} of {len(truth)} images leaves too few on one side.")
     later, first = order[:kept], order[kept:]
+    far = apart(first.tolist()) if callable(apart) else apart
+    if far.shape != (len(names), len(names)) or not np.isfinite(far).all():
+        raise OptionError(f"Expected distances between all models, [{len(names)}, {len(names)}]; got {far.tolist()}.")
     accuracy = [float((scores[name].cpu()[first].argmax(dim=1) == truth.cpu()[first]).float().mean()) for name in names]
     able = [i for i, value in enumerate(accuracy) if value >= max(accuracy) - slack]
     if len(able) < size:
         able = sorted(range(len(names)), key=lambda i: -accuracy[i])[:size]
-    found = max(combinations(able, size), key=lambda some: sum(apart[i, j] for i, j in combinations(some, 2)))
+    found = max(combinations(able, size), key=lambda some: sum(far[i, j] for i, j in combinations(some, 2)))
     members = [names[i] for i in found]
     return average_models({name: scores[name].cpu()[later] for name in members}, truth.cpu()[later], members)
+
+
+def no_better_no_worse(hits: np.ndarray, members: Iterable[np.ndarray]) -> float:
+    """P-value of McNemar's test (exact, two-sided) that a model is as often right as the best of some members.
+
+    The member that looks best looks better than it is, and more so the more members there are: to test against it alone
+    would find harm where there is none. Better than the best is better than every member, so the largest of their
+    p-values counts; worse than the best is worse than some member, so the smallest counts, times how many there are.
+
+    Args:
+        hits: On which images the model is right, bool [N].
+        members: The same of each member.
+
+    Example:
+        >>> hits = np.arange(8) < 6
+        >>> no_better_no_worse(hits, [np.zeros(8, bool)]), no_better_no_worse(hits, [hits])
+        (0.03125, 1.0)
+    """
+    right = np.stack(list(members))
+    better, worse = (hits & ~right).sum(axis=1), (right & ~hits).sum(axis=1)
+    as_good = stats.binom.sf(better - 1, better + worse, 0.5).max()
+    as_bad = stats.binom.cdf(better, better + worse, 0.5).min() * len(right)
+    return float(min(1.0, 2 * min(as_good, as_bad)))
 
 
 def calibration_error(confidence: Numbers, right: np.ndarray) -> float:

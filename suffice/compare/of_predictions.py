@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -60,25 +62,31 @@ def of_ensembles(table: pyarrow.Table, name: str, crossed: CrossTest | None = No
         name: Of the measurement.
         crossed: The cross-test of the same models, by which members are suggested.
     """
-    scores, truth = _scores(table)
+    scores, truth, ids = _scores(table)
     if len(scores) < 2:
         return None
     made = [("all", average_models(scores, truth))]
     if crossed is not None and set(crossed.models) == set(scores) and len(truth) >= 8:
-        from suffice.compare.landscapes import distances
-
         ordered = {model: scores[model] for model in crossed.models}
-        alike = crossed.alike()
-        if np.isfinite(alike).all():
-            made.append(("suggested", suggest_members(ordered, truth, distances(alike))))
+        with suppress(OptionError):  # some two models have no score on images that are not held back
+            made.append(("suggested", suggest_members(ordered, truth, partial(_apart, crossed, ids))))
     rows = [[how, *_row(one)] for how, one in made]
     columns = ("which", "members", "accuracy", "best alone", "gain", "p", "log loss", "calibration error", "images")
     note = (
-        "Scores are averaged. The gain is over the best member, with its 95 % interval; p is McNemar's. Suggested are "
-        "the two that lie farthest apart among those nearly as accurate as the best, chosen on one half of the images "
-        "and measured on the other."
+        "Scores are averaged. The gain is over the member that is best on these images, with its 95 % interval; p is "
+        "McNemar's, against whichever member is the best beyond them. Suggested are the two that lie farthest apart "
+        "among those nearly as accurate as the best, chosen on one half of the images and measured on the other."
     )
     return Section(f"{name}-ensembles", f"{name}: averaging models", columns, rows, (note,))
+
+
+def _apart(crossed: CrossTest, ids: Sequence[str], chosen: Sequence[int]) -> Numbers:
+    """Distances between the models of a cross-test on the chosen ones of some images."""
+    from suffice.compare.landscapes import distances
+
+    held_back = {ids[image] for image in set(range(len(ids))) - set(chosen)}  # perhaps there is another copy of one
+    known = {ids[image] for image in chosen} - held_back
+    return distances(crossed.alike(images=[place for place, one in enumerate(crossed.ids) if one in known]))
 
 
 def _accuracy(right: Numbers) -> Index:
@@ -94,17 +102,18 @@ def _row(one: Ensemble) -> list[Any]:
     return [members, one.accuracy, one.best, gain, one.p, one.log_loss, one.calibration_error, one.images]
 
 
-def _scores(table: pyarrow.Table) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
-    """Scores of all classes of each model, [N, classes], and the right ones, of images that all models have."""
+def _scores(table: pyarrow.Table) -> tuple[dict[str, torch.Tensor], torch.Tensor, list[str]]:
+    """Scores of all classes of each model, [N, classes], the right ones, and ids, of images that all models have."""
+    columns = ["index", "image_id", "truth", "classes", "confidences"]
     rows = {
-        model: {row["index"]: row for row in own.select(["index", "truth", "classes", "confidences"]).to_pylist()}
-        for model, own in by_model(table).items()
+        model: {row["index"]: row for row in own.select(columns).to_pylist()} for model, own in by_model(table).items()
     }
+    nothing: tuple[dict[str, torch.Tensor], torch.Tensor, list[str]] = {}, torch.zeros(0, dtype=torch.long), []
     shared = sorted(set.intersection(*(set(own) for own in rows.values()))) if rows else []
     first = next(iter(rows.values()), {})
     shared = [image for image in shared if first[image]["truth"] is not None]
     if len(shared) < 2:
-        return {}, torch.zeros(0, dtype=torch.long)
+        return nothing
     truth = [first[image]["truth"] for image in shared]
     scores: dict[str, torch.Tensor] = {}
     for model, own in rows.items():
@@ -114,9 +123,9 @@ def _scores(table: pyarrow.Table) -> tuple[dict[str, torch.Tensor], torch.Tensor
         alike = truth == [own[image]["truth"] for image in shared]
         alike &= all(one.shape == (len(shared), count) for one in scores.values())
         if not (whole and alike):  # only the likeliest classes were kept, or models have different classes
-            return {}, torch.zeros(0, dtype=torch.long)
+            return nothing
         filled = torch.zeros(len(shared), count, dtype=torch.float64)
         scores[model] = filled.scatter(
             1, torch.tensor([c for c, _ in listed]), torch.tensor([s for _, s in listed], dtype=torch.float64)
         )
-    return scores, torch.tensor(truth)
+    return scores, torch.tensor(truth), [first[image]["image_id"] for image in shared]

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 
-from suffice.compare.ensembles import average_models, calibration_error, suggest_members
+from suffice.compare.ensembles import average_models, calibration_error, no_better_no_worse, suggest_members
 from suffice.errors import OptionError
 
 
@@ -47,6 +48,36 @@ def test_models_that_know_the_same_do_not(world):
     assert found.p > 0.001
 
 
+@pytest.mark.parametrize("count", [2, 8])
+def test_false_positives_come_no_more_often_than_stated(count):
+    """All members are equally accurate, and for each image the mean follows one of them: it gains and loses nothing."""
+    random = np.random.default_rng(3)
+    members, images, wrong = np.arange(count)[:, None], 80, 0
+    for _ in range(1000):
+        answers = (random.random((count, images)) < 0.3).astype(int)  # the right one is 0
+        sure = members == random.integers(0, count, images)
+        high = np.where(sure, 0.95, 0.51)
+        score = np.stack([np.where(answers == label, high, 1 - high) for label in (0, 1)], axis=2)
+        truth = torch.zeros(images, dtype=torch.long)
+        found = average_models(dict(zip("abcdefgh", torch.from_numpy(score), strict=False)), truth)
+        assert found.accuracy == pytest.approx(1 - answers[sure].mean())
+        wrong += found.p < 0.05
+    assert stats.binomtest(wrong, 1000, 0.05, "greater").pvalue > 0.001
+
+
+def test_the_test_against_the_best_member_is_mcnemars():
+    """With one member it is that of the textbook; with several, gains are as clear as against the best of them."""
+    random = np.random.default_rng(4)
+    hits, best = random.random(300) < 0.9, random.random(300) < 0.8
+    better, worse = int((hits & ~best).sum()), int((best & ~hits).sum())
+    known = stats.binomtest(better, better + worse).pvalue
+    assert no_better_no_worse(hits, [best]) == pytest.approx(known)
+    poor = random.random(300) < 0.5
+    assert no_better_no_worse(hits, [poor, best]) == pytest.approx(known)
+    assert no_better_no_worse(best, [hits, hits]) == pytest.approx(2 * known)
+    assert no_better_no_worse(hits, [hits]) == 1
+
+
 def test_a_model_alone_is_itself(world):
     models, truth = world
     found = average_models(models, truth, ["odd"])
@@ -62,6 +93,25 @@ def test_those_far_apart_are_suggested_and_verified_on_other_images(world):
     assert found.images == 200
     assert found.low > 0.1
     assert suggest_members(models, truth, apart, slack=0.0, seed=1).images == 200
+
+
+def test_distances_are_measured_on_the_images_that_are_not_held_back(world):
+    models, truth = world
+    asked = []
+
+    def apart(images):
+        asked.extend(images)
+        return np.array([[0.0, 0.1, 1.0], [0.1, 0.0, 0.9], [1.0, 0.9, 0.0]])
+
+    found = suggest_members(models, truth, apart, held_back=0.25)
+    assert len(set(asked)) == 300
+    others = [image for image in range(400) if image not in set(asked)]
+    known = average_models({name: models[name][others] for name in found.members}, truth[others])
+    assert (found.accuracy, found.images) == (pytest.approx(known.accuracy), 100)
+    with pytest.raises(OptionError, match="distances between all models"):
+        suggest_members(models, truth, lambda images: np.full((3, 3), np.nan))
+    with pytest.raises(OptionError, match="distances between all models"):
+        suggest_members(models, truth, np.zeros((2, 2)))
 
 
 def test_calibration_is_zero_where_confidence_is_right():

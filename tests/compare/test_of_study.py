@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pyarrow as pa
 import pytest
+import torch
 
 from suffice import Study
 from suffice.compare import compare_study, study_of_models
@@ -132,6 +133,9 @@ def test_ensembles_where_all_scores_are_kept(tmp_path):
     assert {r["images"] for r in rows(made["said"])} == {4}
 
 
+IDS = [f"id{index}" for index in range(8)]
+
+
 def predictions(classes):
     """Rows of a table: each model is sure of the right one of so many classes."""
     rows = []
@@ -140,7 +144,8 @@ def predictions(classes):
             right = index % 2
             scores = [0.9 if c == right else 0.1 / (count - 1) for c in range(count)]
             rows.append(
-                {"model": model, "index": index, "truth": right, "classes": [*range(count)], "confidences": scores}
+                {"model": model, "index": index, "image_id": IDS[index], "truth": right}
+                | {"classes": [*range(count)], "confidences": scores}
             )
     return pa.Table.from_pylist(rows)
 
@@ -148,10 +153,36 @@ def predictions(classes):
 def test_members_far_apart_are_suggested_by_deletion_too():
     raw = np.full((3, 3, 8), 0.6)
     raw[[0, 1, 0, 1, 2], [0, 1, 1, 0, 2]] = 0.2  # a and b find the same: what one does deletes the other's
-    ends = np.full((3, 8), 1.0), {"deletion": np.zeros((3, 8))}
-    crossed = CrossTest(tuple("abc"), ("", "", ""), {"deletion": raw}, *ends, np.zeros((3, 3, 8), dtype=int))
-    section = of_ensembles(predictions(dict.fromkeys("abc", 2)), "said", crossed)
+    section = of_ensembles(predictions(dict.fromkeys("abc", 2)), "said", crossed_by("deletion", raw, IDS))
     assert rows(section)[1]["members"] == "a, c"
+
+
+def crossed_by(metric, raw, ids):
+    ends = np.full(raw.shape[1:], 1.0), {metric: np.zeros(raw.shape[1:])}
+    return CrossTest(tuple("abc"), ("", "", ""), {metric: raw}, *ends, np.zeros(raw.shape, dtype=int), ids, ids)
+
+
+def test_images_on_which_members_are_verified_have_no_part_in_suggesting_them():
+    """On those held back, a and b find the least alike, and by far: over all images, they would be suggested."""
+    held_back = torch.randperm(8, generator=torch.Generator().manual_seed(0))[:4].tolist()
+    raw = np.full((3, 3, 8), 0.9)
+    raw[[0, 2], [2, 0]] = 0.6
+    for image in held_back:
+        raw[[0, 1], [1, 0], image] = 0.0
+    places = [3, 1, 0, 2, 7, 6, 5, 4]  # a cross-test may have its images in another order
+    crossed = crossed_by("insertion", raw[:, :, places], [IDS[place] for place in places])
+    table = predictions(dict.fromkeys("abc", 2))
+    assert rows(of_ensembles(table, "said", crossed))[1]["members"] == "a, c"
+    others = [image for image in range(8) if image not in held_back]
+    assert np.argmin(crossed.alike()[0]) == 1  # over all images, b is the farthest from a
+    assert np.argmin(crossed.alike(images=[places.index(image) for image in others])[0]) == 2
+
+
+def test_without_a_cross_test_of_other_images_nobody_is_suggested():
+    held_back = torch.randperm(8, generator=torch.Generator().manual_seed(0))[:4].tolist()
+    ids = [IDS[image] for image in held_back]
+    crossed = crossed_by("insertion", np.random.default_rng(0).random((3, 3, 4)), ids)
+    assert len(of_ensembles(predictions(dict.fromkeys("abc", 2)), "said", crossed).rows) == 1
 
 
 def test_models_of_different_classes_are_not_averaged():
