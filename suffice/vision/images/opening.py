@@ -49,7 +49,8 @@ def open_images(
             * a tensor [3, H, W], [1, H, W], [N, 3, H, W] or [N, 1, H, W], uint8, uint16 or float in [0, 1];
             * an array H×W, H×W×C, N×H×W×C (C = 1, 3, 4), uint8, uint16 or float in [0, 1];
             * a map-style data set of images or (image, label) pairs, also one of Hugging Face, or a ``DataLoader`` of
-              one; where it names its classes, labels are these names, as an index may mean another class to a model;
+              one; where it names its classes, labels are these names, as an index may mean another class to a model
+              (see :class:`~suffice.vision.images.class_names.ClassNames` for parts, unions, and transforms);
             * a column of paths, such as a pandas ``Series``;
             * :class:`Images` (given back as they are) or a :class:`Picture`;
             * a list or tuple of all these.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from torch import Tensor
 from suffice.errors import ImageError, ImageTooLarge, UnreadableImage
 from suffice.vision.identity import content_hash
 from suffice.vision.images.arrays import as_float, fingerprint, pixel_batch, tensor_of_array, unify
+from suffice.vision.images.class_names import ClassNames
 from suffice.vision.images.decode import check_size, decode, to_rgb
 from suffice.vision.images.picture import Label, PixelSource, as_label
 
@@ -126,14 +126,14 @@ class MapDataset:
         if len(dataset) == 0:
             raise ImageError(f"The data set {type(dataset).__name__} is empty.")
         self.dataset = dataset
-        self.names = _class_names(dataset)
+        self.classes = ClassNames(dataset)
         self._lock = threading.Lock()
 
     def __reduce__(self) -> tuple[Any, ...]:  # the lock cannot be pickled and need not be
         return MapDataset, (self.dataset,)
 
     def _item(self, index: int) -> tuple[Any, Any]:
-        name = f"{type(self.dataset).__name__}[{index}]"
+        name = self._name(index)
         try:
             with self._lock:
                 item = self.dataset[index]
@@ -147,13 +147,18 @@ class MapDataset:
             raise ImageError(f"{name} has {len(item)} parts; expected an image, or (image, label).")
         return item[0], item[1]
 
+    def _name(self, index: int) -> str:
+        return f"{self.classes.kind}[{index}]"
+
     def image(self, index: int) -> Any:
         """The item, or its first part."""
         return self._item(index)[0]
 
     def label(self, index: int) -> Any:
         """The second part of the item, if it has one; where the data set names its classes, the name of that class."""
-        return _named(self._item(index)[1], self.names)
+        label = self._item(index)[1]
+        with self._lock:  # to compare it with the label of a data set inside, that one is read, too
+            return self.classes.of(label, index, self._name(index))
 
 
 class HuggingFaceDataset:
@@ -172,7 +177,7 @@ class HuggingFaceDataset:
             raise ImageError("The data set is empty.")
         self.column, self.label_column = columns["Image"], columns.get("ClassLabel")
         self.has_labels = self.label_column is not None
-        self.names = getattr(dataset.features[self.label_column], "names", None) if self.label_column else None
+        self.classes = ClassNames(dataset)
         # Without the user's format and transforms: what is wanted is the picture, not a model's input.
         plain = dataset.with_format(None)
         undecoded = type(dataset.features[self.column])(decode=False)
@@ -189,32 +194,9 @@ class HuggingFaceDataset:
 
     def label(self, index: int) -> Any:
         """The name of the class in the label column."""
-        return None if self.labels is None else _named(self.labels[index][self.label_column], self.names)
-
-
-def _class_names(dataset: Any) -> list[str] | None:
-    """Names of the classes of a data set as those of torchvision have them, also of a part of one.
-
-    An index means another class to another model, while a name means the same; of several names it is the first, and
-    WordNet ids, where there are any, are unique.
-    """
-    while not hasattr(dataset, "classes") and hasattr(dataset, "dataset"):
-        dataset = dataset.dataset
-    names = getattr(dataset, "wnids", None) or getattr(dataset, "classes", None)
-    if not isinstance(names, (list, tuple)):
-        return None
-    return [str(name[0] if isinstance(name, (list, tuple)) else name) for name in names]
-
-
-def _named(label: Any, names: list[str] | None) -> Any:
-    """The name of the class that an index means; another label as it is, and the -1 of unlabeled items as None."""
-    if names is None:
-        return label
-    try:
-        number = operator.index(label)
-    except TypeError:
-        return label
-    return None if number == -1 else names[number] if 0 <= number < len(names) else label
+        if self.labels is None:
+            return None
+        return self.classes.of(self.labels[index][self.label_column], index, f"dataset[{index}]")
 
 
 @dataclass(frozen=True)
