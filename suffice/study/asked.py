@@ -6,8 +6,7 @@ import dataclasses
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -17,8 +16,8 @@ from suffice.errors import OptionError, StudyError, SufficeError
 from suffice.options import check_options
 from suffice.plugins import did_you_mean
 from suffice.study.choices import Contrast, HowToRun, ImageChoice, ModelChoice
-from suffice.study.lines import Key, line_of
 from suffice.study.measurement import Measurement, below, find_kind
+from suffice.study.places import Place, Places, texts_of
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -44,6 +43,7 @@ class Asked:
         run: What holds for all of them.
         contrasts: The comparisons that it was made for.
         base: Folder that paths are relative to.
+        places: Where all this is written, for errors.
     """
 
     name: str
@@ -53,6 +53,7 @@ class Asked:
     run: HowToRun = field(default_factory=HowToRun)
     contrasts: tuple[Contrast, ...] = ()
     base: Path = Path()
+    places: Places = field(default=Places(), compare=False, repr=False)
 
     @cached_property
     def measurements(self) -> dict[str, Measurement]:
@@ -72,9 +73,9 @@ class Asked:
         raise StudyError(f"There is no measurement {name!r}.{did_you_mean(name, known) or _there_are(self.tables)}")
 
     def to_dict(self) -> dict[str, Any]:
-        """What was asked, as plain values; without the folder."""
+        """What was asked, as plain values; without the folder and the places."""
         plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(self), default=str))
-        del plain["base"]
+        del plain["base"], plain["places"]
         return plain
 
 
@@ -94,13 +95,13 @@ def read_file(path: str | Path) -> tuple[Asked, str]:
         content = read(text)
     except ValueError as error:  # both parsers' errors are
         raise StudyError(f"{file}: {error}") from error
-    reader = _Reader(str(file), "" if file.suffix == ".json" else text)
-    return reader.asked(content, file.parent), text
+    places = Places(str(file), "" if file.suffix == ".json" else text, content)
+    return dataclasses.replace(_Reader(places).asked(content, file.parent), places=places), text
 
 
 def read_dict(content: Mapping[str, Any], base: str | Path = ".") -> Asked:
     """The same from a mapping with the same keys."""
-    return _Reader("The study", "").asked(content, Path(base))
+    return _Reader(Places("The study", "", content)).asked(content, Path(base))
 
 
 def measurement_of(name: str, options: Mapping[str, Any]) -> Measurement:
@@ -112,8 +113,8 @@ def measurement_of(name: str, options: Mapping[str, Any]) -> Measurement:
 class _Reader:
     """Reads what is asked, and says where something is wrong."""
 
-    def __init__(self, name: str, text: str) -> None:
-        self.name, self.text = name, text
+    def __init__(self, places: Places) -> None:
+        self.error, self.placed = places.error, places.at
         self.owners: dict[str, str] = {}  # from the measurements to the tables that stand for them
 
     def asked(self, content: Any, base: Path) -> Asked:
@@ -163,7 +164,7 @@ class _Reader:
         made: dict[str, dict[str, Any]] = {}
         for name in sorted(given, key=lambda name: not find_kind(given[name]["kind"]).makes_maps):
             options = given[name]
-            with self._placed(("measure", name), options):
+            with self.placed(("measure", name)):
                 for part, own in find_kind(options["kind"]).several(options, made).items():
                     whole = f"{name}/{part}" if part else name
                     if not NAME.fullmatch(whole):
@@ -185,26 +186,17 @@ class _Reader:
             raise self.error(path, f"expected a table [measure.{name}] with kind and options")
         if not isinstance(options.get("kind"), str):
             raise self.error(path, 'there is no kind, such as kind = "evidence"')
-        with self._placed(path, options):
+        with self.placed(path):
             find_kind(options["kind"])
         models = options.get("models", [])
         if not isinstance(models, list) or not all(isinstance(one, str) for one in models):
             raise self.error((*path, "models"), "expected a list of names or patterns")
 
-    @contextmanager
-    def _placed(self, path: tuple[Key, ...], options: Mapping[str, Any]) -> Iterator[None]:
-        """An error says the line of the option that it is about."""
-        try:
-            yield
-        except SufficeError as error:
-            key = next((key for key, value in options.items() if _is_about(str(error), key, value)), None)
-            raise self.error((*path, key) if key else path, str(error)) from error
-
     def _check_reads(self, asked: Asked) -> None:
         """What reads maps must find some."""
         for name, one in asked.measurements.items():
             for read in one.reads:
-                key = next(key for key, value in asked.measure[name].items() if read in _texts(value))
+                key = next(key for key, value in asked.measure[name].items() if read in texts_of(value))
                 path = ("measure", self.owners[name], key)
                 if read not in asked.measure:
                     hint = did_you_mean(read, asked.measure) or _there_are(asked.tables)
@@ -212,7 +204,7 @@ class _Reader:
                 if not asked.measurements[read].makes_maps:
                     raise self.error(path, f"{read!r} makes no maps")
 
-    def made(self, kind: Callable[..., Chosen], given: Any, path: tuple[Key, ...]) -> Chosen:
+    def made(self, kind: Callable[..., Chosen], given: Any, path: Place) -> Chosen:
         """A part of the study from its table."""
         if not isinstance(given, Mapping):
             raise self.error(path, f"expected a table, not {given!r}")
@@ -224,37 +216,18 @@ class _Reader:
             except SufficeError as error:
                 raise self.error((*path, option), str(error)) from error
         try:
-            return kind(**given)
-        except (SufficeError, TypeError) as error:
-            lacking = re.findall(r"'(\w+)'", str(error)) if isinstance(error, TypeError) else []
+            with self.placed(path):
+                return kind(**given)
+        except TypeError as error:
+            lacking = re.findall(r"'(\w+)'", str(error))
             raise self.error(path, f"there is no {lacking[0]!r}" if lacking else str(error)) from error
 
-    def only(self, given: Mapping[str, Any], path: tuple[Key, ...], known: Sequence[str]) -> None:
+    def only(self, given: Mapping[str, Any], path: Place, known: Sequence[str]) -> None:
         """Keys that mean nothing are an error."""
         for key in given:
             if key not in known:
                 hint = did_you_mean(str(key), known) or f" There are {', '.join(known)}."
                 raise self.error((*path, key), f"there is no key {key!r} here.{hint}")
-
-    def error(self, path: tuple[Key, ...], what: str) -> StudyError:
-        line = line_of(self.text, path) if self.text else None
-        inside = ".".join(map(str, path)) if path and not line else ""
-        where = f", line {line}" if line else f", {inside}" if inside else ""
-        return StudyError(f"{self.name}{where}: {what}{'' if what.endswith(('.', '?')) else '.'}")
-
-
-def _is_about(said: str, key: str, value: Any) -> bool:
-    """Whether an error is about an option: it quotes its name or its value, or begins with the name."""
-    return said.startswith(f"{key}=") or any(repr(one) in said for one in (key, *_texts(value)))
-
-
-def _texts(value: Any) -> list[str]:
-    """All texts of an option: itself, its entries, and the keys and values of tables in it."""
-    if isinstance(value, Mapping):
-        return [text for item in value.items() for one in item for text in _texts(one)]
-    if isinstance(value, list):
-        return [text for one in value for text in _texts(one)]
-    return [value] if isinstance(value, str) else []
 
 
 def _there_are(names: Iterable[str]) -> str:

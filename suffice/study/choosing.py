@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from suffice.errors import ImageError, StudyError, UnreadableImage
+from suffice.errors import StudyError, UnreadableImage
 from suffice.plugins import provided
 from suffice.study.asked import Asked
 from suffice.study.paths import expanded, placed
@@ -20,10 +20,11 @@ from suffice.vision.images.opening import GROUP
 
 def chosen_images(asked: Asked) -> Images:
     """The images that a study asks for; the names of files below its folder are relative to that."""
-    images = images_of_choice(asked)[:: asked.images.every][: asked.images.take]
-    if not len(images):
-        raise StudyError("images: none is left by 'classes', 'every' and 'take'.")
-    return images
+    with asked.places.at(("images",), "source"):
+        images = images_of_choice(asked)[:: asked.images.every][: asked.images.take]
+        if not len(images):
+            raise StudyError("No image is left by 'classes', 'every' and 'take'.")
+        return images
 
 
 def images_of_choice(asked: Asked) -> Images:
@@ -32,11 +33,8 @@ def images_of_choice(asked: Asked) -> Images:
     given = [choice.source] if isinstance(choice.source, str) else list(choice.source)
     sources = [_source(source, base) for source in given]
     root, boxes = (None if one is None else placed(one, base) for one in (choice.root, choice.boxes))
-    try:
-        images = open_images(sources[0] if len(sources) == 1 else sources, root=root, max_pixels=choice.max_pixels)
-        images = images if boxes is None else with_boxes(images, boxes)
-    except ImageError as error:
-        raise StudyError(f"images: {error}") from error
+    images = open_images(sources[0] if len(sources) == 1 else sources, root=root, max_pixels=choice.max_pixels)
+    images = images if boxes is None else with_boxes(images, boxes)
     images = Images(replace(picture, name=picture.name.removeprefix(f"{base}/")) for picture in images)
     if choice.classes is not None:
         wanted = set(choice.classes)

@@ -8,6 +8,9 @@ from collections.abc import Sequence
 _HEADER = re.compile(r"\s*(\[\[?)([^\[\]]+)\]")
 _KEY = re.compile(r"\s*((?:[\w-]+|\"[^\"]*\"|'[^']*')(?:\s*\.\s*(?:[\w-]+|\"[^\"]*\"|'[^']*'))*)\s*=")
 
+# What matters within a value: texts and comments as a whole, so that no bracket in them counts.
+_TOKEN = re.compile(r'"""[\s\S]*?"""|\'\'\'[\s\S]*?\'\'\'|"(?:\\.|[^"\\])*"|\'[^\']*\'|#.*|[\[\]{},]|[^\s\[\]{},"\'#]+')
+
 Key = str | int
 
 
@@ -27,7 +30,28 @@ def line_of(text: str, path: Sequence[Key]) -> int | None:
     for number, place in _places(text):
         if len(place) > best and place == wanted[: len(place)]:
             best, found = len(place), number
+    if found is not None and best < len(wanted) and isinstance(entry := wanted[best], int):
+        return _line_of_entry(text, found, entry) or found
     return found
+
+
+def _line_of_entry(text: str, line: int, number: int) -> int | None:
+    """The line on which an entry of a list begins, of the list whose key stands on a line."""
+    start = sum(map(len, text.splitlines(keepends=True)[: line - 1]))
+    start = text.find("=", start) + 1
+    depth, begins = 0, True
+    for token in _TOKEN.finditer(text, start):
+        if token[0].startswith("#"):
+            continue
+        if begins and depth == 1 and token[0] != "]":
+            if number == 0:
+                return text.count("\n", 0, token.start()) + 1
+            number, begins = number - 1, False
+        depth += (token[0] in "[{") - (token[0] in "]}")
+        if depth == 0:  # the end, or no list
+            return None
+        begins = begins or (depth == 1 and token[0] == ",")
+    return None
 
 
 def _places(text: str) -> list[tuple[int, tuple[Key, ...]]]:

@@ -14,6 +14,7 @@ from suffice.errors import StudyError
 from suffice.study.asked import Asked
 from suffice.study.choices import ModelChoice
 from suffice.study.paths import expanded, placed
+from suffice.study.places import Place
 from suffice.vision import Classifier, load
 from suffice.vision.models import list_models
 
@@ -55,14 +56,17 @@ class PlannedModel:
             return load(self.name, pretrained=self.pretrained, checkpoint=checkpoint, device=device, **more)
 
 
-def chosen_models(asked: Asked) -> list[PlannedModel]:
-    """The models that a study asks for, patterns resolved, each with a label of its own."""
-    found = [model for choice in asked.models for model in _resolved(choice, asked.base)]
-    labels = [model.label for model in found]
-    for label in labels:
-        if labels.count(label) > 1:
-            raise StudyError(f"models: two are called {label!r}; give each a label of its own.")
-    return found
+def chosen_models(asked: Asked) -> list[tuple[Place, PlannedModel]]:
+    """The models that a study asks for, patterns resolved, each with a label of its own, and where it is written."""
+    found: dict[str, tuple[Place, PlannedModel]] = {}
+    for number, choice in enumerate(asked.models):
+        place: Place = ("models", number)
+        with asked.places.at(place, "name"):
+            for model in _resolved(choice, asked.base):
+                if model.label in found:
+                    raise StudyError(f"Two models are called {model.label!r}; give each a label of its own.")
+                found[model.label] = place, model
+    return list(found.values())
 
 
 def without_weights(asked: Asked) -> Asked:
@@ -74,20 +78,20 @@ def without_weights(asked: Asked) -> Asked:
 def _resolved(choice: ModelChoice, base: Path) -> Iterator[PlannedModel]:
     names = list_models(choice.name) if set("*?[") & set(choice.name) else [choice.name]
     if not names:
-        raise StudyError(f"models: no model is called {choice.name!r}.")
+        raise StudyError(f"No model is called {choice.name!r}.")
     for name in names:
         group = choice.label or name
         same: dict[str, Any] = {"name": name, "group": group, "family": choice.family}
         same |= {"pretrained": choice.pretrained, "options": dict(choice.options)}
         if choice.checkpoint is not None and not (file := placed(choice.checkpoint, base)).exists():
-            raise StudyError(f"models: there is no checkpoint {file}.")
+            raise StudyError(f"There is no checkpoint {file}.")
         if choice.seeds is None:
             yield PlannedModel(group, checkpoint=choice.checkpoint, **same)
             continue
         pattern = expanded(choice.seeds)  # the folder is no part of it: its own name may have brackets
         files = [base / found for found in sorted(glob.glob(pattern, root_dir=base))]
         if not files:
-            raise StudyError(f"models: there is no file {base / pattern}.")
+            raise StudyError(f"There is no file {base / pattern}.")
         for one in files:
             seed, near = one.stem, one.relative_to(base) if one.is_relative_to(base) else one
             yield PlannedModel(f"{group}#{seed}", seed=seed, checkpoint=str(near), **same)

@@ -15,7 +15,7 @@ from urllib.parse import quote
 import torch
 
 from suffice import __version__
-from suffice.errors import StudyError, SufficeError
+from suffice.errors import StudyError
 from suffice.plugins import did_you_mean
 from suffice.study.asked import Asked, read_dict
 from suffice.study.choosing import chosen_images, images_of_choice, images_of_names
@@ -23,10 +23,12 @@ from suffice.study.measurement import Measurement
 from suffice.study.models import PlannedModel, chosen_models
 from suffice.study.store import Store
 from suffice.vision import Classifier, Images
+from suffice.vision.devices import usable_device
 from suffice.vision.identity import weights_hash
 
 FORMAT = "suffice.study/1"
 PLAN, IMAGES = "plan.json", "images.parquet"
+_KEYS = ("checkpoint", "seeds", "name")  # of a model, that an error about loading it can be about
 BLOCKS = {"cuda": 512, "cpu": 16}  # images per shard
 
 
@@ -193,12 +195,14 @@ class Plan:
 
 def make_plan(asked: Asked, device: str | None = None) -> Plan:
     """Look at images and models, and say before anything is measured what cannot be."""
+    usable_device(device)  # before anything that could say the same of a model
     images = chosen_images(asked)
     planned: list[PlannedModel] = []
     loaded: dict[tuple[str, str | None], Classifier] = {}
-    for model in chosen_models(asked):
+    for place, model in chosen_models(asked):
         loaded.clear()  # two models at once may be too much for the memory; the last one, often the only one, stays
-        loaded[model.label, device] = _load(model, asked, device)
+        with asked.places.at(place, *_KEYS):
+            loaded[model.label, device] = model.load(asked.base, device)
         planned.append(_checked(model, asked, loaded[model.label, device]))
     kind = "cuda" if torch.cuda.is_available() and device != "cpu" else "cpu"
     block = BLOCKS[kind] if asked.run.block == "auto" else asked.run.block
@@ -206,29 +210,26 @@ def make_plan(asked: Asked, device: str | None = None) -> Plan:
     plan.with_open({"images": images, "loaded": loaded})
     for name in asked.tables:
         if not any(plan.measured(one, model) for one in asked.named(name) for model in planned):
-            raise StudyError(f"No model of the study is measured by {name}; see its key 'models'.")
+            said = f"No model of the study is measured by {name}; see its key 'models'."
+            raise asked.places.error((*asked.places.measurement(name), "models"), said)
     for name in asked.measure:
         for model in planned:
             lacking = [r for r in asked.measurements[name].reads if not plan.measured(r, model)]
             if plan.measured(name, model) and lacking:
-                raise StudyError(f"{name} reads {lacking[0]}, which is not made with {model.label}.")
+                said = f"{name} reads {lacking[0]!r}, which is not made with {model.label}."
+                raise asked.places.error(asked.places.about(asked.places.measurement(name), said, "maps"), said)
     known = dict.fromkeys(name for model in planned for name in (model.group, model.label))
-    for name in (name for one in asked.contrasts for name in (one.of, one.against)):
-        if name not in known:
-            raise StudyError(f"contrasts: there is no model {name!r}.{did_you_mean(name, known)}")
+    for number, one in enumerate(asked.contrasts):
+        for key, name in (("of", one.of), ("against", one.against)):
+            if name not in known:
+                said = f"There is no model {name!r}.{did_you_mean(name, known)}"
+                raise asked.places.error(("contrasts", number, key), said)
     return plan
 
 
 def versions_here() -> dict[str, str]:
     """Versions of what computes in this process."""
     return {"suffice": __version__, "torch": torch.__version__}
-
-
-def _load(model: PlannedModel, asked: Asked, device: str | None) -> Classifier:
-    try:
-        return model.load(asked.base, device)
-    except SufficeError as error:
-        raise StudyError(f"models, {model.label}: {error}") from error
 
 
 def _checked(model: PlannedModel, asked: Asked, net: Classifier) -> PlannedModel:
@@ -239,9 +240,12 @@ def _checked(model: PlannedModel, asked: Asked, net: Classifier) -> PlannedModel
         reason = one.misfit(net)
         if reason is not None and plan.measured(name, model):
             if asked.run.misfits == "raise":
-                raise StudyError(
+                table = asked.places.measurement(name)
+                place = asked.places.about(table, f"{reason}, {name.rpartition('/')[2]!r}", "methods", "method")
+                raise asked.places.error(
+                    place,
                     f"{name} does not fit {model.label}: {reason}. Name the models that it is for in 'models' of "
-                    f'[measure.{name}], or write misfits = "skip" in [run].'
+                    f'[{".".join(map(str, table))}], or write misfits = "skip" in [run].',
                 )
             misfits[name] = reason
     # What reads maps that are not made with this model is not made with it either.

@@ -159,10 +159,10 @@ def test_a_wrong_file_is_one_line_and_nothing_is_written(folder, kind):
 @pytest.mark.parametrize(
     ("line", "instead", "said"),
     [
-        ('"pictures"', '"picturse"', "picturse"),
-        ('"tests.study.small:any_of"', '"zoo/resnte"', "Did you mean"),
-        ('label = "sum"', 'checkpoint = "none.safetensors"', "there is no checkpoint none.safetensors"),
-        ('"occlusion"\nwindow = 8\nstride = 8', '"rollout"', "maps does not fit tests.study.small:any_of"),
+        ('"pictures"', '"picturse"', "study.toml, line 2: There is no file or folder"),
+        ('"tests.study.small:any_of"', '"zoo/resnte"', "study.toml, line 3: The zoo has no network 'resnte'"),
+        ('label = "sum"', 'checkpoint = "none.safetensors"', "line 3: There is no checkpoint none.safetensors"),
+        ('"occlusion"\nwindow = 8\nstride = 8', '"rollout"', "line 10: maps does not fit tests.study.small:any_of"),
     ],
 )
 def test_what_the_file_names_and_is_not_there_is_said_before_anything_is_written(folder, line, instead, said):

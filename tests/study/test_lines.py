@@ -27,6 +27,14 @@ x = 1
 x = 2
 [more.options]
 y = 3
+[lists]
+short = ["a", "b"]
+long = [  # of three
+    "a, [b]", { x = [1, 2], y = "]" },
+
+    # "no entry"
+    { x = 3 },
+]
 '''
 
 
@@ -35,7 +43,7 @@ y = 3
     [
         (("name",), 1),
         (("images", "take"), 2),
-        (("models", 0), 3),
+        (("models", 0), 4),
         (("run",), 7),
         (("run", "precision"), 8),
         (("measure", "maps"), 13),
@@ -48,6 +56,12 @@ y = 3
         (("more", 1), 19),
         (("more", 1, "x"), 20),
         (("more", 1, "options", "y"), 22),
+        (("lists", "short", 1), 24),
+        (("lists", "long", 0), 26),
+        (("lists", "long", 1, "y"), 26),
+        (("lists", "long", 2), 29),
+        (("lists", "long", 3), 25),
+        (("lists", "short", 0), 24),
         (("nothing",), None),
         ((), None),
     ],
