@@ -9,30 +9,33 @@ python benchmarks/train_zoo.py --out weights --data train.npz --validation val.n
 Each run writes NAME-seedS.safetensors and a line of table.jsonl; runs that are there already are skipped, and one that
 was stopped goes on from its checkpoint. A file of recipes names its architectures, table by table. With --stops 0.5,0.9
 there is also, in the folder stops, what shorter runs would have ended with (benchmarks/equal_accuracy.py chooses).
+
+After --max-minutes, or Ctrl-C, what is in training is saved, and the same command goes on with it; with --whole no run
+is begun that would be cut off. Exit codes: 0 all is trained, 1 some failed, 2 the command asks for what cannot be and
+nothing was trained, 3 not all is trained yet.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
+import threading
 import time
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass, fields, replace
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from benchmarks.limited_time import Limit, lines
+from benchmarks.zoo_plan import TEACHER, Run, check_same, check_teachers, planned, read_recipes, recipe_of, teacher_of
 from suffice.errors import OptionError, SufficeError
-from suffice.zoo.training import Recipe, Trained, TrainingData, load_teacher, open_data, read_facts, recipe_for, train
+from suffice.zoo.training import Recipe, Trained, TrainingData, load_teacher, open_data, read_facts, train
 from suffice.zoo.training.networks import hints
 from suffice.zoo.training.weights import checkpoint_path, save_trained, weights_path
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 ROW = (
     "name",
@@ -45,39 +48,8 @@ ROW = (
     "data",
     "recipe",
 )
-TEACHER = "resnet"
 STOPS = "stops"  # folder beside the weights
 POLL = 2.0  # seconds between two looks for a teacher that another process is training
-
-
-@dataclass(frozen=True)
-class Run:
-    """One network with one seed."""
-
-    name: str
-    seed: int
-    distilled: bool
-    augmented: bool
-
-
-def planned(names: list[str], seeds: list[int], teachers: Collection[str]) -> list[Run]:
-    """All runs: teachers first, those who learn from them last."""
-    runs = [Run(name, seed, *hints(name)) for seed in seeds for name in names]
-    return sorted(runs, key=lambda run: (run.distilled, run.name not in teachers))
-
-
-def read_recipes(text: str) -> dict[str, dict[str, Any]]:
-    """Fields of recipes by the name of the network, from the tables ``[TABLE.NAME]`` of FILE:TABLE.
-
-    ``[TABLE.all]`` is for every network, the others add to it.
-    """
-    file, _, table = text.rpartition(":")
-    try:
-        tables = tomllib.loads(Path(file).read_text(encoding="utf-8"))[table]
-    except (OSError, KeyError, tomllib.TOMLDecodeError) as error:
-        raise OptionError(f"There are no recipes {table!r} in {file!r}: {error}") from None
-    every = tables.pop("all", {})
-    return {name: every | own for name, own in tables.items()}
 
 
 def row_of(facts: dict[str, Any]) -> dict[str, Any]:
@@ -97,39 +69,42 @@ def append(table: Path, row: dict[str, Any]) -> None:
         file.write(json.dumps(row) + "\n")
 
 
-def wait_for(path: Path, seconds: float) -> None:
-    """Wait for the weights of a teacher that another process is training."""
-    end = time.monotonic() + seconds
+class NotNow(Exception):
+    """A run has to wait for another time; what there is of it is saved."""
+
+
+def wait_for(path: Path, trained: Any, minutes: float, limit: Limit) -> None:
+    """Wait for the weights of a teacher: another worker trains it, as long as it takes, or another command.
+
+    Args:
+        path: The weights.
+        trained: Event of the run that makes them, which is set when it ends; None if it is not one of this command.
+        minutes: How long to wait for another command.
+        limit: Until when at all.
+    """
+    end = time.monotonic() + 60 * minutes
     while not path.exists():
-        if time.monotonic() > end:
-            raise OptionError(
-                f"The teacher's weights {path} do not exist after {seconds / 60:.1f} minutes of waiting. Train the "
-                "teacher first, or add it to --names."
-            )
-        time.sleep(min(POLL, max(seconds, 0.01)))
+        if limit.over():
+            raise NotNow("time is up")
+        if trained is not None and trained.is_set() and not path.exists():
+            raise NotNow(f"its teacher was not trained, {path} does not exist")
+        if trained is None and time.monotonic() > end:
+            raise OptionError(f"The teacher's weights {path} do not exist after {minutes:.1f} minutes of waiting.")
+        time.sleep(POLL)
 
 
-def recipe_of(run: Run, data: TrainingData, options: argparse.Namespace) -> Recipe:
-    """How a network is to be trained: by the file, by what is typed, and by what its kind asks for."""
-    typed = {"steps": options.steps, "batch": options.batch, "lr": options.lr, "compile": options.compile or None}
-    given = options.recipes.get(run.name, {}) | {name: value for name, value in typed.items() if value is not None}
-    given |= {**dict(options.set), "seed": run.seed}
-    teacher = teacher_of(run.name, options) if run.distilled else "none"
-    given["teacher"] = None if teacher == "none" else teacher
-    return recipe_for(photographs=data.photographs, augmented=run.augmented, **given)
+def run_one(
+    run: Run, recipe: Recipe, data: TrainingData, options: argparse.Namespace, limit: Limit, teachers: Mapping[Any, Any]
+) -> dict[str, Any]:
+    """Train, save, and tell.
 
-
-def teacher_of(name: str, options: argparse.Namespace) -> str:
-    """Whom a distilled network learns from: as typed, else as its recipe says."""
-    return options.teacher or options.recipes.get(name, {}).get("teacher", TEACHER)
-
-
-def run_one(run: Run, recipe: Recipe, data: TrainingData, options: argparse.Namespace) -> dict[str, Any]:
-    """Train, save, and tell."""
+    Raises:
+        NotNow: The state is saved, or nothing was begun.
+    """
     teacher = None
     if recipe.teacher is not None:
         path = weights_path(options.out, recipe.teacher, run.seed)
-        wait_for(path, 60 * options.wait_minutes)
+        wait_for(path, teachers.get((recipe.teacher, run.seed)), options.wait_minutes, limit)
         teacher = load_teacher(path, data.device)
     checkpoint = checkpoint_path(options.out, run.name, run.seed)
     total = recipe.total_steps(len(data.train))
@@ -138,10 +113,16 @@ def run_one(run: Run, recipe: Recipe, data: TrainingData, options: argparse.Name
         stopped = weights_path(options.out / STOPS, run.name, run.seed)
         save_trained(earlier, stopped.with_stem(f"{stopped.stem}-step{earlier.recipe.stop}"))
 
-    trained = train(
-        run.name, data, recipe, teacher=teacher, checkpoint=checkpoint, resume=checkpoint.exists(),
-        stops={round(share * total) for share in options.stops} - {recipe.stop or total}, on_stop=keep,
-    )  # fmt: skip
+    try:
+        trained = train(
+            run.name, data, recipe, teacher=teacher, checkpoint=checkpoint, resume=checkpoint.exists(),
+            stops={round(share * total) for share in options.stops} - {recipe.stop or total}, on_stop=keep,
+            on_progress=lines(f"{run.name} seed {run.seed}", limit.began, options.progress), pause=limit.over,
+        )  # fmt: skip
+    except KeyboardInterrupt:
+        if not limit.over():  # it was Ctrl-C
+            limit.stop.set()
+        raise NotNow("the state is saved") from None
     path = weights_path(options.out, run.name, run.seed)
     save_trained(trained, path)
     if checkpoint.exists():
@@ -151,44 +132,40 @@ def run_one(run: Run, recipe: Recipe, data: TrainingData, options: argparse.Name
     return {**row_of(read_facts(path)), "on_the_way": on_the_way}
 
 
-def check_same(path: Path, recipe: Recipe) -> None:
-    """Raise where weights that are there already were trained by another recipe: they would pass for what is asked."""
-    stored = Recipe(**read_facts(path)["recipe"])
-    if different := replace(stored, compile=recipe.compile).differences(recipe):
-        raise OptionError(
-            f"{path} was trained by another recipe (there and here): {'; '.join(different)}. Remove it to train it "
-            "again, or give another --out."
-        )
-
-
-def train_all(runs: Iterable[Run], data: TrainingData, options: argparse.Namespace, began: float) -> list[str]:
+def train_all(
+    runs: Iterable[Run], data: TrainingData, options: argparse.Namespace, limit: Limit, teachers: Mapping[Any, Any]
+) -> list[str]:
     """Do the runs that are not done yet, as long as there is time; return what failed and why."""
     table = options.out / "table.jsonl"
     failed: list[str] = []
     longest = 0.0
     for run in runs:
-        path = weights_path(options.out, run.name, run.seed)
         start = time.time()
-        spent = start - began
         try:
             recipe = recipe_of(run, data, options)
+            path = weights_path(options.out, run.name, run.seed)
             if path.exists():
                 check_same(path, recipe)
                 if (run.name, run.seed) not in listed(table):  # stopped between the weights and the line
                     append(table, row_of(read_facts(path)))
                 continue
-            if options.max_minutes is not None and spent + longest > 60 * options.max_minutes:
-                print(f"Stopped before {run.name}, seed {run.seed}: {spent / 60:.1f} minutes are spent.", flush=True)
-                continue
-            row = run_one(run, recipe, data, options)
+            if limit.over() or (options.whole and longest > limit.left()):
+                raise NotNow("not enough time is left to begin")
+            row = run_one(run, recipe, data, options, limit, teachers)
         except SufficeError as error:
             failed.append(f"{run.name}, seed {run.seed}: {error}")
             print(f"FAILED {failed[-1]}", flush=True)
             continue
+        except NotNow as reason:
+            print(f"Stopped: {run.name}, seed {run.seed}: {reason}.", flush=True)
+            continue
+        finally:
+            if (run.name, run.seed) in teachers:
+                teachers[run.name, run.seed].set()
         append(table, row)
-        longest = max(longest, time.time() - start)
+        longest = max(longest, time.time() - start, row["seconds"])
         print(
-            f"{time.time() - began:6.0f} s  {run.name:16} seed {run.seed}  accuracy {row['accuracy']:.4f}  "
+            f"{time.time() - limit.began:6.0f} s  {run.name:16} seed {run.seed}  accuracy {row['accuracy']:.4f}  "
             f"train {row['training_accuracy']:.4f}  {row['parameters']:,} parameters  {row['seconds']:.1f} s  "
             f"on the way {' '.join(f'{share:.3f}' for share in row['on_the_way'])}",
             flush=True,
@@ -197,25 +174,43 @@ def train_all(runs: Iterable[Run], data: TrainingData, options: argparse.Namespa
     return failed
 
 
-def work(queue: Any, failures: Any, data: TrainingData, options: argparse.Namespace, began: float) -> None:
+def work(
+    queue: Any,
+    failures: Any,
+    teachers: Mapping[Any, Any],
+    limit: Limit,
+    data: TrainingData,
+    options: argparse.Namespace,
+) -> None:
     """One of several processes: take runs from the queue until it ends."""
     torch.set_num_threads(1)
-    for failure in train_all(iter(queue.get, None), data, options, began):
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # between two runs; in one it is saved
+        signal.signal(signal.SIGTERM, interrupted)
+    for failure in train_all(iter(queue.get, None), data, options, limit, teachers):
         failures.put(failure)
 
 
-def train_side_by_side(runs: list[Run], data: TrainingData, options: argparse.Namespace, began: float) -> list[str]:
+def train_side_by_side(
+    runs: list[Run], data: TrainingData, options: argparse.Namespace, began: float, students: Collection[Any]
+) -> list[str]:
     """The same by several processes, which share the images on the device."""
     context = torch.multiprocessing.get_context("spawn")
     queue, failures = context.Queue(), context.Queue()
     for run in [*runs, *[None] * options.workers]:
         queue.put(run)
-    arguments = (queue, failures, data, options, began)
+    limit = Limit(began, options.max_minutes, context.Event())
+    teachers = {key: context.Event() for key in students}
+    arguments = (queue, failures, teachers, limit, data, options)
     workers = [context.Process(target=work, args=arguments) for _ in range(options.workers)]
     for worker in workers:
         worker.start()
-    for worker in workers:
-        worker.join()
+    while any(worker.is_alive() for worker in workers):
+        try:
+            for worker in workers:
+                worker.join()
+        except KeyboardInterrupt:  # they save what they are at
+            limit.stop.set()
     failed = [failures.get() for _ in range(failures.qsize())]
     return failed + [f"a worker ended with {w.exitcode}" for w in workers if w.exitcode]
 
@@ -254,8 +249,12 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--teacher", default=None, help=f"of the distilled networks, or none; default: {TEACHER}")
     made.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     made.add_argument("--compile", action="store_true")
-    made.add_argument("--max-minutes", type=float, default=None)
-    made.add_argument("--wait-minutes", type=float, default=10.0, help="longest wait for a teacher in training")
+    made.add_argument("--max-minutes", type=float, default=None, help="then save what is in training, and end")
+    made.add_argument("--whole", action="store_true", help="begin no run that would not end in these minutes")
+    made.add_argument("--progress", type=float, default=20.0, metavar="SECONDS", help="between two lines of a run")
+    made.add_argument(
+        "--wait-minutes", type=float, default=0.0, help="longest wait for a teacher that another command is training"
+    )
     made.add_argument(
         "--set", action="append", default=[], type=chosen, metavar="NAME=VALUE", help="a field of the recipe, for all"
     )
@@ -280,13 +279,32 @@ def main(arguments: list[str] | None = None) -> int:
             options.data, validation=options.validation, size=options.size, images=options.images,
             detail=options.detail, device=options.device,
         )  # fmt: skip
+        recipes = {run: recipe_of(run, data, options) for run in runs}
+        check_teachers(recipes, data, options)
         print(f"{len(runs)} runs on {len(data.train):,} images, ready after {time.time() - began:.1f} s", flush=True)
-        failed = (train_all if options.workers == 1 else train_side_by_side)(runs, data, options, began)
+        taught = {(recipe.teacher, run.seed) for run, recipe in recipes.items()} & {(r.name, r.seed) for r in runs}
+        if options.workers == 1:
+            limit = Limit(began, options.max_minutes, threading.Event())
+            failed = train_all(runs, data, options, limit, {key: threading.Event() for key in taught})
+        else:
+            failed = train_side_by_side(runs, data, options, began, taught)
     except SufficeError as error:
         print(f"Error: {error}", file=sys.stderr)
         return 2
-    return 1 if failed else 0
+    missing = [run for run in runs if not weights_path(options.out, run.name, run.seed).exists()]
+    print(f"{len(runs) - len(missing)} of {len(runs)} runs are there after {time.time() - began:.1f} s.", flush=True)
+    if failed:
+        return 1
+    if missing:
+        print("The same command goes on with the others.", flush=True)
+    return 3 if missing else 0
+
+
+def interrupted(number: int, frame: Any) -> None:
+    """What is told to end by SIGTERM, as `timeout` does it, ends as by Ctrl-C."""
+    signal.raise_signal(signal.SIGINT)
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, interrupted)
     sys.exit(main())

@@ -91,6 +91,7 @@ def train(
     on_progress: Callable[[Progress], None] | None = None,
     stops: Collection[int] = (),
     on_stop: Callable[[Trained], None] | None = None,
+    pause: Callable[[], bool] | None = None,
 ) -> Trained:
     """Train a network on data that may serve many runs.
 
@@ -108,6 +109,8 @@ def train(
         stops: Steps at which ``on_stop`` is called.
         on_stop: Called with what a run with ``Recipe(stop=…)`` of that step ends with, while this one goes on: shorter
             runs come for nothing. Its module changes afterwards.
+        pause: Asked after every step but the last; once it says so, the run ends as on Ctrl-C: ``resume=True`` goes on
+            with it later.
 
     Returns:
         The network and its history.
@@ -131,6 +134,8 @@ def train(
     check_options({"checkpoint_every": checkpoint_every}, train)
     if resume and checkpoint is None:
         raise OptionError("resume=True needs checkpoint=, the file to go on from.")
+    if pause is not None and checkpoint is None:
+        raise OptionError("pause= needs checkpoint=, the file that the state is saved to.")
     if isinstance(network, str):
         name = name or network
         module = build_network(network, classes=len(data.classes), size=data.size, seed=recipe.seed)
@@ -152,11 +157,17 @@ def train(
         told = on_stop or (lambda _: None)
         wanted = stops if on_stop is not None else ()
         _run(
-            loop, name, path, checkpoint_every, interrupted, on_progress or (lambda _: None), wanted,
+            loop, name, path, checkpoint_every, lambda: interrupted() or (pause is not None and _paused(loop, pause)),
+            on_progress or (lambda _: None), wanted,
             lambda: told(_trained(loop, name, replace(recipe, stop=loop.step))),
         )  # fmt: skip
     loop.result.eval()
     return _trained(loop, name, recipe)
+
+
+def _paused(loop: Loop, pause: Callable[[], bool]) -> bool:
+    """Whether to go on another time. A run that has ended is better off with its result."""
+    return loop.step < loop.steps and pause()
 
 
 def _trained(loop: Loop, name: str, recipe: Recipe) -> Trained:

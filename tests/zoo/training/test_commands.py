@@ -2,6 +2,7 @@
 
 import json
 import queue
+import re
 import sys
 import threading
 from multiprocessing.reduction import ForkingPickler
@@ -11,9 +12,11 @@ import pytest
 import torch
 import typer
 from PIL import Image
+from safetensors.torch import load_file
 from typer.testing import CliRunner
 
-from benchmarks import train_zoo
+from benchmarks import train_zoo, zoo_plan
+from benchmarks.limited_time import Limit
 from suffice.cli import train as command
 from suffice.errors import CheckpointError, OptionError
 from suffice.zoo.training import read_facts, recipe_for, trainer
@@ -123,6 +126,7 @@ def script(folder, tmp_path, monkeypatch):
 
     roles = {"timm/test_vit": (False, False), "student": (True, False), "third": (False, True)}
     real = networks.build_network
+    monkeypatch.setattr(zoo_plan, "hints", roles.__getitem__)
     monkeypatch.setattr(train_zoo, "hints", roles.__getitem__)
 
     def build(name, **options):
@@ -213,18 +217,92 @@ def test_recipes_of_the_study_of_normalization(table):
         assert recipe_for(photographs=True, augmented=name == "resnet-aug", **fields).steps == fields["steps"]
 
 
-def test_the_script_stops_in_time_and_says_what_failed(script, capsys):
+def test_the_script_stops_in_time_and_goes_on(script, capsys, monkeypatch):
     script, out = script
-    assert script("--max-minutes", "0", "--seeds", "0") == 0
+    arguments = ("--names", "timm/test_vit,third", "--seeds", "0", "--stops", "0.5")
+    assert script("--max-minutes", "0", *arguments) == 3
     assert not (out / "table.jsonl").exists()
-    assert "Stopped before" in capsys.readouterr().out
+    assert "Stopped: timm/test_vit, seed 0: not enough time is left to begin." in capsys.readouterr().out
+    asked = iter([False, False, False, *[True] * 99])  # before the first run, after its first step, and its second
+    with monkeypatch.context() as patched:
+        patched.setattr(Limit, "over", lambda self: next(asked))
+        assert script(*arguments) == 3
+    said = capsys.readouterr().out
+    assert "Stopped: timm/test_vit, seed 0: the state is saved." in said
+    assert "0 of 2 runs are there" in said
+    assert (out / "timm-test_vit-seed0" / "last.pt").exists()
+    assert script(*arguments) == 0
+    assert not (out / "timm-test_vit-seed0").exists()
+    stopped = {path.name for path in (out / "stops").iterdir()}
+    weights = load_file(out / "timm-test_vit-seed0.safetensors")
+    for path in out.rglob("timm-test_vit*"):
+        path.unlink()
+    assert script(*arguments) == 0
+    assert all(torch.equal(load_file(out / "timm-test_vit-seed0.safetensors")[key], weights[key]) for key in weights)
+    assert {path.name for path in (out / "stops").iterdir()} == stopped
+
+
+def test_the_script_begins_nothing_that_would_not_end_in_time(script, capsys, monkeypatch):
+    script, _ = script
+    left = iter([60.0, 60.0, 60.0, 60.0, 60.0, 60.0, 1e-9, 1e-9])
+    monkeypatch.setattr(Limit, "left", lambda self: next(left))
+    assert script("--names", "timm/test_vit,third", "--seeds", "0", "--whole") == 3
+    said = capsys.readouterr().out
+    assert "1 of 2 runs are there" in said
+    assert "Stopped: third, seed 0: not enough time" in said
+
+
+def test_the_script_says_how_far_it_is(script, capsys):
+    script, _ = script
+    assert script("--names", "third", "--seeds", "0", "--progress", "0") == 0
+    said = [line for line in capsys.readouterr().out.splitlines() if "third seed 0  step" in line]
+    assert len(said) == 4
+    assert re.search(r"step 2/4  loss \d+\.\d+  accuracy \d+\.\d% \(validation .*  [\d,]+ images/s  0:00 left", said[1])
+
+
+def test_a_teacher_that_is_not_there_or_another_ends_the_script_before_anything_is_trained(script, capsys):
+    script, out = script
+    assert script("--names", "third,student", "--seeds", "0,1") == 2
+    said = capsys.readouterr().err
+    assert "student, seed 0: its teacher's weights" in said
+    assert "student, seed 1: its teacher's weights" in said
+    assert not list(out.rglob("*.safetensors"))
+
+    assert script("--names", "third", "--seeds", "0") == 0
+    (out / "third-seed0.safetensors").rename(out / "timm-test_vit-seed0.safetensors")
+    assert script("--names", "third,student", "--seeds", "0") == 2
+    assert "is of third, not of its teacher timm/test_vit" in capsys.readouterr().err
+    (out / "timm-test_vit-seed0.safetensors").unlink()
+
+    assert script("--names", "timm/test_vit", "--seeds", "0", "--set", "zoom=0.5") == 0
+    assert script("--names", "third,student,timm/test_vit", "--seeds", "0") == 2
+    assert "trained by another recipe (there and here): zoom: 0.5 and 1.0" in capsys.readouterr().err
+    assert not (out / "third-seed0.safetensors").exists()
+    assert script("--names", "student", "--seeds", "0") == 0  # as it is then not said how the teacher is to be trained
+
+
+def test_a_teacher_of_other_classes_is_refused(script, folder, capsys):
+    script, _ = script
+    assert script("--names", "timm/test_vit", "--seeds", "0") == 0
+    (folder / "light").rename(folder / "bright")
+    assert script("--names", "student", "--seeds", "0") == 2
+    assert "knows 2 classes (dark, light" in capsys.readouterr().err
+
+
+def test_the_script_says_what_failed(script, capsys):
+    script, out = script
     assert script("--names", "student", "--seeds", "0", "--wait-minutes", "0.001") == 1
     assert "do not exist after" in capsys.readouterr().out
     assert script("--images", "0") == 2
+    assert script("--names", "student,timm/test_vit", "--seeds", "0", "--lr", "1e30") == 1
+    said = capsys.readouterr().out
+    assert "FAILED timm/test_vit, seed 0" in said
+    assert "Stopped: student, seed 0: its teacher was not trained" in said
+    assert not (out / "table.jsonl").exists()
 
 
 def test_teachers_come_first_and_students_last(monkeypatch):
-    monkeypatch.setattr(train_zoo, "hints", lambda name: (name == "c", False))
+    monkeypatch.setattr(zoo_plan, "hints", lambda name: (name == "c", False))
     runs = train_zoo.planned(["a", "b", "c"], [0, 1], {"b"})
     assert [run.name for run in runs] == ["b", "b", "a", "a", "c", "c"]
 
@@ -236,11 +314,12 @@ class Worker(threading.Thread):
 
     def __init__(self, target, args):
         super().__init__(target=target, args=args)
-        ForkingPickler.dumps((target, args[2:]))
+        ForkingPickler.dumps((target, args[4:]))
+        assert {type(given) for given in (args[0], args[1], args[3].stop)} == {queue.Queue, threading.Event}
 
 
 def test_workers_share_the_runs(folder, tmp_path, monkeypatch):
-    context = SimpleNamespace(Queue=queue.Queue, Process=Worker)
+    context = SimpleNamespace(Queue=queue.Queue, Process=Worker, Event=threading.Event)
     monkeypatch.setattr(torch.multiprocessing, "get_context", lambda kind: context)
     arguments = ("--data", folder, "--out", tmp_path, "--names", "timm/test_vit", "--seeds", "0,1,2", *QUICK)
     assert train_zoo.main([str(a) for a in (*arguments, "--workers", "2")]) == 0

@@ -112,6 +112,19 @@ def test_ctrl_c_finishes_the_step_saves_and_goes_on(data, net, tmp_path):
     assert same(train(net(), data, BUSY, checkpoint=path, resume=True).module, train(net(), data, BUSY).module)
 
 
+def test_a_run_pauses_when_it_is_told_to_and_goes_on(data, net, tmp_path):
+    path, asked = tmp_path / "last.pt", []
+    with pytest.raises(KeyboardInterrupt):
+        train(net(), data, BUSY, checkpoint=path, pause=lambda: asked.append(1) or len(asked) == 7)
+    assert torch.load(path, weights_only=True)["step"] == 7
+    assert same(train(net(), data, BUSY, checkpoint=path, resume=True).module, train(net(), data, BUSY).module)
+    train(
+        net(), data, replace(QUICK, steps=1), checkpoint=path, pause=lambda: True
+    )  # one that has ended is not cut off
+    with pytest.raises(OptionError, match="pause= needs checkpoint="):
+        train(net(), data, QUICK, pause=lambda: True)
+
+
 def test_works_in_a_thread(data, net):
     done = []
     thread = threading.Thread(target=lambda: done.append(train(net(), data, replace(QUICK, steps=2))))
