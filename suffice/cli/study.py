@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.console import RenderableType
-from rich.filesize import decimal
 from rich.live import Live
 
 from suffice.cli import options as opt
 from suffice.cli import output
 from suffice.cli.groups import under
+from suffice.cli.study_estimates import number, print_estimates
 from suffice.errors import OptionError
 from suffice.progress import clock_time
 
 if TYPE_CHECKING:
-    from suffice.study.estimate import Estimate
     from suffice.study.status import Line, Status
 
 app = typer.Typer(help="Run, watch, and export studies: models × images × measurements.", no_args_is_help=True)
@@ -27,8 +26,6 @@ LOOK_EVERY = 2.0  # seconds between two looks at a study that runs
 
 Run = Annotated[str, typer.Argument(metavar="RUN", help="Folder of a study.")]
 STATUS_COLUMNS = ("measurement", "model", "shards", "running", "failed", "images", "images/s", "left")
-DRY_RUN_COLUMNS = ("measurement", "model", "shards", "images", "done", "forwards", "s / image", "time", "disk")
-TOTALS = ("images", "devices", "seconds", "uncertainty", "forwards", "bytes")
 HEADINGS = {
     "Ray": ("engine", "address", "gpus", "cpus"),
     "Dry run": ("dry_run", "devices", "images", "calibrate", "forwards", "random_weights"),
@@ -105,7 +102,7 @@ def run(
             guess: dict[str, Any] = {"images": calibrate, "forwards": forwards, "random_weights": random_weights}
             expected = asked.dry_run(begun, only=only or (), device=device, **guess)
         found = [expected.of_images(count) for count in images] if images else [expected]
-        _print_estimates(found, devices or [1], as_json)
+        print_estimates(found, devices or [1], as_json)
         return
     if devices or images or calibrate or forwards or random_weights:
         raise OptionError("--devices, --images, --calibrate, --forwards and --random-weights are for --dry-run.")
@@ -238,77 +235,6 @@ def _cells(line: Line, found: Status) -> tuple[object, ...]:
         line.running,
         line.failed,
         f"{line.images_done:,}/{line.images:,}",
-        "–" if line.rate is None else _number(line.rate, 3),
+        "–" if line.rate is None else number(line.rate, 3),
         "–" if left is None else clock_time(left) if left else "",
     )
-
-
-def _print_estimates(several: list[Estimate], devices: list[int], as_json: bool) -> None:
-    """One estimate for each number of images; the table is that of the first."""
-    found = several[0]
-    if as_json:
-        totals = [one.to_dict(count) for one in several for count in devices]
-        output.print_json({**totals[0], "totals": [{name: one[name] for name in TOTALS} for one in totals]})
-    else:
-        rows = [
-            (
-                one.measurement,
-                one.model,
-                f"{one.shards:,}",
-                f"{one.images:,}",
-                f"{one.done:,}",
-                *(
-                    (f"{'~' if one.counted else ''}{one.forwards:,.0f}", _more_or_less(one.seconds, one.uncertainty))
-                    if one.seconds
-                    else ("–", "–")
-                ),
-                clock_time(one.time) if one.seconds else "–",
-                decimal(one.bytes) if one.seconds else "–",
-            )
-            for one in found.lines
-        ]
-        title = f"{found.study}: what would be done"
-        output.print_table(title, DRY_RUN_COLUMNS, rows, right=range(2, len(DRY_RUN_COLUMNS)))
-        output.note(*_words(several, devices))
-    for problem in found.problems:
-        output.note(f"Does not work: {problem}")
-    if found.problems:
-        raise typer.Exit(1)
-
-
-def _words(several: list[Estimate], devices: list[int]) -> list[str]:
-    """The whole of estimates, and what they rest on."""
-    found = several[0]
-    if not found.device:
-        return ["Everything is done; there is nothing left to run."]
-    return [
-        *(_total(one, count, of_several=len(several) > 1) for one in several for count in devices),
-        f"Estimated from up to 4 groups of {found.group} images for each line, spread over all images; each group is "
-        "measured at once. ± covers the true mean in 95 % of such samples. It does not account for a busier machine; "
-        "where larger batches are faster, the real time is shorter.",
-    ]
-
-
-def _total(found: Estimate, devices: int, *, of_several: bool) -> str:
-    error = found.uncertainty(devices)
-    about = "" if error is None else f" ± {clock_time(error)}"
-    where = f"one {found.device}" if devices == 1 else f"{devices} devices such as {found.device}"
-    images = f"{found.images:,} images: " if of_several else ""
-    return (
-        f"{images}{clock_time(found.time(devices))}{about} on {where}, {clock_time(found.setup)} of it to load models "
-        f"and warm up; {found.forwards:,.0f} forward passes; {decimal(found.bytes)} on disk."
-    )
-
-
-def _more_or_less(seconds: float, uncertainty: float | None) -> str:
-    return _number(seconds, 3) + ("" if uncertainty is None else f" ± {_number(uncertainty, 2)}")
-
-
-def _number(value: float, digits: int) -> str:
-    """A number with so many digits, more where it is large.
-
-    Example:
-        >>> _number(0.12345, 3), _number(20.2, 2), _number(12345.6, 3)
-        ('0.123', '20', '12,346')
-    """
-    return f"{value:,.0f}" if value >= 10 ** (digits - 1) else f"{value:.{digits}g}"

@@ -35,6 +35,7 @@ class Calibration:
         forwards: Inputs that an image put through the model.
         shard_bytes: Of a file, whatever is in it.
         image_bytes: Of an image in a file.
+        cut: Whether more groups were left out, as these had taken long enough.
         problem: Why it did not work; then there are no numbers.
     """
 
@@ -44,6 +45,7 @@ class Calibration:
     forwards: float = 0.0
     shard_bytes: float = 0.0
     image_bytes: float = 0.0
+    cut: bool = False
     problem: str = ""
 
 
@@ -101,7 +103,8 @@ def calibrated(sample: Sample, store: Store, name: str, loaded: Loaded) -> Calib
             break
     forwards = (loaded.runner.counters.forwards - before) / (sample.block * len(seconds))
     sizes = _bytes(sample, store, shards[: len(seconds)])
-    return Calibration(sample.block, seconds, max(0.0, first - mean(seconds)), forwards, *sizes)
+    cut = len(seconds) * sample.block < len(sample.names)  # here, or before, where the maps were made that it reads
+    return Calibration(sample.block, seconds, max(0.0, first - mean(seconds)), forwards, *sizes, cut)
 
 
 def _timed(sample: Sample, store: Store, shard: Shard, loaded: Loaded) -> float:

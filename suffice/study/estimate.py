@@ -37,6 +37,8 @@ class Expected:
         seconds: That an image takes.
         uncertainty: So many seconds an image more or less, in 95 % of samples; None with a single sample.
         bytes: On the disk.
+        groups: Of images, that all this rests on.
+        cut: Whether these are fewer than were meant to be measured, as they had taken long enough.
         problem: Why it does not work; then there are no numbers.
     """
 
@@ -51,12 +53,19 @@ class Expected:
     seconds: float = 0.0
     uncertainty: float | None = 0.0
     bytes: int = 0
+    groups: int = 0
+    cut: bool = False
     problem: str = ""
 
     @property
     def time(self) -> float:
         """Seconds of all that is to be done, by one device."""
         return self.images * self.seconds
+
+    @property
+    def rough(self) -> bool:
+        """Whether this rests on fewer groups of images than were meant to be measured, or on just one."""
+        return self.groups > 0 and (self.cut or self.uncertainty is None)
 
 
 @dataclass(frozen=True)
@@ -250,4 +259,6 @@ def _expected(
         seconds=mean(each),
         uncertainty=error,
         bytes=round(len(sizes) * found.shard_bytes + makers * images * found.image_bytes),
+        groups=len(each),
+        cut=found.cut,
     )

@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from suffice.cli import study as command
-from suffice.study import Study
+from suffice.study import Study, calibrate
 from suffice.study.kinds.attribution import Maps
 from tests.cli.command import run
 from tests.study.small import write_pictures
@@ -92,6 +92,30 @@ def test_a_dry_run_says_what_would_be_done_and_writes_nothing(folder):
     assert "nothing left to run" in done.stderr
     said = run("study", "run", "study.toml", "--devices", "2", cwd=folder, code=2).stderr
     assert "are for --dry-run" in said
+
+
+def test_a_dry_run_says_what_it_measured_too_little(folder, monkeypatch):
+    asked = ("study", "run", "study.toml", "--dry-run", *CPU)
+    monkeypatch.setattr(calibrate, "ENOUGH", 0.0)
+    done = run(*asked, cwd=folder)
+    assert all(row["s / image"].endswith(" ± ? (1 group)") for row in rows(done))
+    assert " ± ? on one cpu" in done.stderr
+    said = " ".join(done.stderr.split())
+    assert "Rough, because" in said
+    assert "maps of sum, 1 group;" in said
+
+
+def test_a_dry_run_names_what_it_could_not_measure(folder, monkeypatch):
+    def failing(self, work):
+        raise RuntimeError("the model is ill")
+
+    monkeypatch.setattr(Maps, "measure", failing)
+    asked = ("study", "run", "study.toml", "--dry-run", *CPU)
+    done = run(*asked, cwd=folder, code=1)
+    assert [row["s / image"] for row in rows(done)].count("not measured") == 4
+    assert "without the 4 lines not measured on one cpu" in " ".join(done.stderr.split())
+    done = run(*asked, "--only", "maps", cwd=folder, code=1)
+    assert "How long it takes is not known." in done.stderr
 
 
 def test_a_dry_run_for_other_numbers_of_images_and_devices(folder):

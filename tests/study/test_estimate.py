@@ -99,6 +99,10 @@ def test_long_measurements_are_sampled_less(tmp_path, pictures, monkeypatch):
     assert all(one.seconds > 0 for one in found.lines)
     assert {one.uncertainty for one in found.lines} == {None}  # one sample says nothing about others
     assert found.uncertainty() is None
+    assert {(one.groups, one.cut, one.rough) for one in found.lines} == {(1, True, True)}
+    monkeypatch.undo()
+    found = small_study(pictures).dry_run(device="cpu", only="scores")
+    assert {(one.groups, one.cut, one.rough) for one in found.lines} == {(4, False, False)}
 
 
 def test_what_does_not_work_is_said(tmp_path, pictures, monkeypatch):
