@@ -38,16 +38,23 @@ def planned(names: list[str], seeds: list[int], teachers: Collection[str]) -> li
     return sorted(runs, key=lambda run: (run.distilled, run.name not in teachers))
 
 
+def tables_of(file: Path) -> dict[str, Any]:
+    """All that a file of recipes says."""
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise OptionError(f"Cannot read the recipes {str(file)!r}: {error}") from None
+
+
 def read_recipes(text: str) -> dict[str, dict[str, Any]]:
     """Fields of recipes by the name of the network, from the tables ``[TABLE.NAME]`` of FILE:TABLE.
 
     ``[TABLE.all]`` is for every network, the others add to it.
     """
     file, _, table = text.rpartition(":")
-    try:
-        tables = tomllib.loads(Path(file).read_text(encoding="utf-8"))[table]
-    except (OSError, KeyError, tomllib.TOMLDecodeError) as error:
-        raise OptionError(f"There are no recipes {table!r} in {file!r}: {error}") from None
+    tables = tables_of(Path(file)).get(table)
+    if tables is None:
+        raise OptionError(f"There are no recipes {table!r} in {file!r}.")
     every = tables.pop("all", {})
     return {name: every | own for name, own in tables.items()}
 
