@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -13,6 +14,7 @@ from suffice.errors import OptionError
 
 if TYPE_CHECKING:
     from suffice.report.figures import Drawing, Figure
+    from suffice.vision.stream import OnError, Skip
 
 EXAMPLES = output.examples(
     "suffice figure  # lists all, with the figures of papers that they correspond to",
@@ -46,6 +48,10 @@ def figure(
     ] = None,
     checkpoint: Annotated[Path | None, typer.Option(help=opt.CHECKPOINT)] = None,
     device: opt.Device = None,
+    on_error: Annotated[
+        Literal["skip", "raise"],
+        typer.Option(help="If an image cannot be read: skip it and name it at the end, or raise an error and stop."),
+    ] = "skip",
     dark: Annotated[bool, typer.Option("--dark", help="Draw the figure for a dark background.")] = False,
     width: Annotated[int | None, typer.Option(min=100, help="Width of a chart, in pixels.")] = None,
     table: Annotated[
@@ -54,7 +60,7 @@ def figure(
     as_json: opt.AsJson = False,
 ) -> None:
     """Draw a figure from a study, or from a model and images; without a name, list all figures."""
-    from suffice.draw.files import is_picture
+    from suffice.draw.files import check_format, is_picture
     from suffice.report.figures import find_figure
 
     if name is None:
@@ -65,13 +71,23 @@ def figure(
         raise OptionError(f"{name} is made of {_made_of(one)}; name it: suffice figure {name} {_placeholder(one)}")
     if out is not None and out.suffix and not is_picture(out):
         raise OptionError(f"--out {out}; expected a file that ends with .svg, .png or .pdf, or a folder.")
+    if out is not None and out.suffix:
+        kind: Any = out.suffix[1:].lower()
+        check_format(kind)
+        opt.check_file(out)
+    else:
+        opt.check_folder(out or Path())
     given: dict[str, Any] = {
         "image": image, "images": images, "method": method, "metric": metric, "measurement": measurement,
         "targets": targets, **_further(option),
     }  # fmt: skip
     chosen = {key: value for key, value in given.items() if value is not None}
+    skipped: Sequence[Skip] = ()
     with output.asking(name):
-        made = _drawn(one, of, model, checkpoint, device, chosen)
+        if one.of_model:
+            made, skipped = _of_models(one, of, model, checkpoint, device, chosen, on_error)
+        else:
+            made = _drawn(one, of, model, device, chosen)
     if not made:
         raise OptionError(f"The study has too little for {name}: it has {_made_of(one)}, but nothing to compare.")
     files = [_saved(drawing, _place(out, drawing, len(made)), dark, width, table) for drawing in made]
@@ -79,25 +95,48 @@ def figure(
         said = ("name", "title", "reading", "alt", "source")
         pairs = zip(files, made, strict=True)
         output.print_json([{"file": str(f), **{name: getattr(d, name) for name in said}} for f, d in pairs])
-        return
-    for file, drawing in zip(files, made, strict=True):
-        print(file)
-        output.note(drawing.title, f"  {drawing.reading}")
+    else:
+        for file, drawing in zip(files, made, strict=True):
+            print(file)
+            output.note(drawing.title, f"  {drawing.reading}")
+    output.finish(skipped)
 
 
-def _drawn(
-    one: Figure, of: list[str], model: str | None, checkpoint: Path | None, device: str | None, chosen: dict[str, Any]
-) -> list[Drawing]:
-    """Open what a figure is made of, and make it."""
-    from suffice.study import Study
+def _of_models(
+    one: Figure,
+    of: list[str],
+    model: str | None,
+    checkpoint: Path | None,
+    device: str | None,
+    chosen: dict[str, Any],
+    on_error: OnError,
+) -> tuple[list[Drawing], Sequence[Skip]]:
+    """Make a figure of models and images, without the images that cannot be read, and what does not fit a model."""
     from suffice.vision import load, open_images
+    from suffice.vision.stream import readable
 
-    if one.of_model:
-        if model is None:
-            raise OptionError(f"{one.name} needs --model.")
-        how: dict[str, Any] = {"device": device, **({} if checkpoint is None else {"checkpoint": checkpoint})}
-        nets = [load(name.strip(), **how) for name in model.split(",")]
-        return one.drawings(nets, open_images(of[0] if len(of) == 1 else of), **chosen)
+    if model is None:
+        raise OptionError(f"{one.name} needs --model.")
+    how: dict[str, Any] = {"device": device, **({} if checkpoint is None else {"checkpoint": checkpoint})}
+    nets = [load(name.strip(), **how) for name in model.split(",")]
+    misfits = one.fitting(nets, chosen)
+    named = opt.listed(str({**one.options, **chosen}.get("method", "")))
+    fits = [net for net in nets if not named or len(misfits.get(net.name, [])) < len(named)]
+    opened = open_images(of[0] if len(of) == 1 else of)
+    count = {**one.options, **chosen}.get("count", one.images)
+    most = count if isinstance(count, int) and count > 0 else None  # what is none, the figure refuses
+    used, skipped = readable(opened, "raise" if len(opened) == 1 else on_error, most)
+    # Where no model is left, the figure itself says why.
+    made = one.drawings(fits or nets, used, **chosen)
+    for name, methods in misfits.items():
+        opt.note_misfits(name, methods)
+    return made, skipped
+
+
+def _drawn(one: Figure, of: list[str], model: str | None, device: str | None, chosen: dict[str, Any]) -> list[Drawing]:
+    """Open the study, or the files, that a figure is made of, and make it."""
+    from suffice.study import Study
+
     if len(of) > 1:
         raise OptionError(f"{one.name} is made of {_made_of(one)}: expected one folder, and got {len(of)}.")
     if one.of_file:

@@ -6,7 +6,9 @@ Commands import the rooms inside their functions, so that ``--help`` answers at 
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
+import os
 import re
 import tempfile
 from pathlib import Path
@@ -82,16 +84,36 @@ def listed(text: str) -> list[str]:
 
 
 def writable(folder: Path | None) -> Path | None:
-    """See to it, before any work, that a folder can be written to; nothing is left behind."""
-    if folder is None:
-        return None
+    """See to it, before any work, that the folder of ``--out`` can be written to; nothing is left behind."""
+    if folder is not None:
+        check_folder(folder)
+    return folder
+
+
+def check_folder(folder: Path, option: str = "--out", named: Path | None = None) -> None:
+    """Raise an error, before any work, where a folder cannot be written to; nothing is left behind.
+
+    Args:
+        folder: That exists, or will be made.
+        option: What it was given by.
+        named: What the error names instead, such as a file in it.
+    """
     try:
         # No folder is made and removed again: another process may be about to use it.
         with tempfile.TemporaryFile(dir=next(part for part in (folder, *folder.absolute().parents) if part.exists())):
             pass
     except OSError as error:
-        raise OptionError(f"--out {folder} cannot be written to: {error.strerror or error}.") from error
-    return folder
+        raise OptionError(f"{option} {named or folder} cannot be written to: {error.strerror or error}.") from error
+
+
+def check_file(file: Path, option: str = "--out") -> None:
+    """Raise an error, before any work, where a file cannot be written; nothing is left behind, and none is changed."""
+    if file.is_dir():
+        raise OptionError(f"{option} {file} is a folder; expected a file.")
+    if not file.exists():
+        check_folder(file.parent, option, named=file)
+    elif not os.access(file, os.W_OK):
+        raise OptionError(f"{option} {file} cannot be written to: {os.strerror(errno.EACCES)}.")
 
 
 def chosen_methods(named: str, option: list[str] | None) -> tuple[list[Method], dict[str, dict[str, Any]]]:

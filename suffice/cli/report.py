@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.filesize import decimal
@@ -37,14 +37,22 @@ def report(
     The report is one HTML file that needs neither a server nor an internet connection. For an unfinished study, it
     covers what is done so far.
     """
+    from suffice.draw.files import check_format
     from suffice.report import make_report
     from suffice.study import Study
 
     if format and figures is None:
         raise OptionError("--format is for the figures; write --figures FOLDER as well.")
+    kinds: tuple[Any, ...] = tuple(format or ("svg", "pdf", "png"))
+    if out is not None:
+        opt.check_file(out)
+    if figures is not None:
+        opt.check_folder(figures, "--figures")
+        for kind in kinds:
+            check_format(kind)
     study = Study.open(run)
     page = _place(run, study.store is not None and study.store.local is not None) if out is None else out
-    kinds = tuple(format or ("svg", "pdf", "png"))
+    opt.check_file(page)
     with output.asking("Making the report"):
         made = make_report(study)
         path = made.save(page)

@@ -143,17 +143,27 @@ class PixelStream:
                 del chunk  # or the last batch would stay in memory while the next is gathered
 
 
-def readable(images: Images, on_error: OnError = "skip") -> tuple[Images, list[Skip]]:
+def readable(images: Images, on_error: OnError = "skip", most: int | None = None) -> tuple[Images, list[Skip]]:
     """The images that can be read, and the others; for work that goes over them more than once.
 
-    With ``on_error="raise"`` nothing is looked at: the first that cannot be read is an error where it is used.
+    Args:
+        images: To look at.
+        on_error: With ``"raise"`` nothing is looked at: the first that cannot be read is an error where it is used.
+        most: As many as are enough; what comes after them is not looked at.
     """
     if on_error == "raise":
-        return images, []
-    looked = stream(images, lambda _: torch.zeros(3, 1, 1), batch_size=256, on_error="skip")
-    good = [index for batch in looked for index in batch.index.tolist()]
+        return images[:most], []
+    looked = stream(images, lambda _: torch.zeros(3, 1, 1), batch_size=min(most or 256, 256), on_error="skip")
+    good: list[int] = []
+    for batch in looked:
+        good += batch.index.tolist()
+        if most is not None and len(good) >= most:
+            break
     if not good:
         raise UnreadableImage(f"None of the images could be read. {looked.skipped[0].reason}")
+    if most is not None and len(good) >= most:
+        good = good[:most]
+        return images[good], [skip for skip in looked.skipped if skip.index < good[-1]]
     return (images[good] if looked.skipped else images), looked.skipped
 
 

@@ -251,7 +251,13 @@ def test_readable_images_are_told_from_others_at_once(tmp_path):
     good, skipped = readable(images)
     assert good.names == [str(tmp_path / "good.png")]
     assert [(skip.index, skip.name) for skip in skipped] == [(0, str(tmp_path / "bad.png"))]
-    assert readable(images, "raise") == (images, [])
+    assert readable(images, "raise")[0].names == images.names
+    assert readable(images, "raise", most=1)[0].names == images[:1].names
+    three = open_images([tmp_path / "bad.png", tmp_path / "good.png", tmp_path / "bad.png"])
+    for most, left_out in ((None, [0, 2]), (2, [0, 2]), (1, [0])):
+        good, skipped = readable(three, most=most)
+        assert good.names == [str(tmp_path / "good.png")]
+        assert [skip.index for skip in skipped] == left_out
     with pytest.raises(UnreadableImage, match="None of the images could be read"):
         readable(images[:1])
 

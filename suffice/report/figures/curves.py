@@ -132,6 +132,8 @@ def _curves_drawing(
     needs="model",
     papers=(f"{CVPR}, Figure 3", f"{PREPRINT}, Figure 2"),
     order=66,
+    images=1,
+    maker=True,
 )
 def insertion_steps(
     nets: Sequence[Classifier], images: Any, *, method: str = "grad-cam", baseline: str = "blur"

@@ -205,7 +205,7 @@ def classes(
     wanted = [part.strip() for part in targets.split(",")]
     methods = [part.strip() for part in method.split(",")]
     for net in nets:
-        found = explain_images(net, images, methods, wanted, on_error="skip")
+        found = explain_images(net, images, methods, wanted)
         for number, picture in enumerate(found.images):
             rows = [row for row in found.rows() if row["index"] == number]
             said = dict.fromkeys(f"{row['label']} {row['confidence']:.1%}" for row in rows)

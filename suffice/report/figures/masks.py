@@ -51,6 +51,7 @@ def masks_of(batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
     needs="model",
     papers=(f"{VIT_CX}, Figure 2",),
     order=70,
+    images=1,
 )
 @torch.no_grad()
 def vit_cx_masks(nets: Sequence[Classifier], images: Any) -> list[Drawing]:
@@ -87,6 +88,7 @@ def vit_cx_masks(nets: Sequence[Classifier], images: Any) -> list[Drawing]:
     needs="model",
     papers=(f"{VIT_CX}, Figures 3 and 5",),
     order=71,
+    images=1,
 )
 @torch.no_grad()
 def vit_cx_impacts(nets: Sequence[Classifier], images: Any) -> list[Drawing]:

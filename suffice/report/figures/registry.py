@@ -18,6 +18,7 @@ from suffice.report.figures.drawing import Drawing
 
 if TYPE_CHECKING:
     from suffice.study import Study
+    from suffice.vision import Classifier
 
 Drawn = Union[Drawing, list[Drawing]]
 Function = TypeVar("Function", bound=Callable[..., Drawn])
@@ -40,6 +41,9 @@ class Figure:
         draw: From a study, or from models and images, to a drawing or several.
         order: Its place among the figures of a report.
         asks: Whether models are asked once more to make it; such figures are made when they are asked for.
+        images: How many images it looks at, of those that it is made of; None where its option ``count`` says so, or
+            where it looks at all.
+        maker: Whether just the first of its models makes maps.
         options: Its options with their defaults.
     """
 
@@ -50,6 +54,8 @@ class Figure:
     draw: Callable[..., Drawn]
     order: int = 1000
     asks: bool = False
+    images: int | None = None
+    maker: bool = False
     options: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
@@ -67,6 +73,15 @@ class Figure:
         """Whether it is made of models and images instead of a study."""
         return self.needs == (MODEL,)
 
+    def fitting(self, nets: Sequence[Classifier], options: Mapping[str, Any]) -> dict[str, list[str]]:
+        """The methods that it takes the maps of, and that do not fit, of each model; none where it takes no method."""
+        from suffice.attribution import find_method
+
+        named = str({**self.options, **options}.get("method", ""))
+        methods = [find_method(name.strip()) for name in named.split(",") if name.strip()]
+        makers = nets[:1] if self.maker else nets
+        return {net.name: [one.name for one in methods if one.incompatibility(net) is not None] for net in makers}
+
     def drawings(self, of: Any, *more: Any, **options: Any) -> list[Drawing]:
         """Make it; options that it does not have, or that cannot be, are an error."""
         check_options(options, self.draw, self.name)
@@ -82,6 +97,8 @@ def figure(
     papers: Sequence[str] = (),
     order: int = 1000,
     asks: bool = False,
+    images: int | None = None,
+    maker: bool = False,
 ) -> Callable[[Function], Function]:
     """Declare a figure: that is all it takes for it to be listed, drawn by the command, and shown in reports.
 
@@ -101,7 +118,8 @@ def figure(
     def declare(function: Function) -> Function:
         kinds = (needs,) if isinstance(needs, str) else tuple(needs)
         options = MappingProxyType(_options(function, name))
-        FIGURES.add(Figure(name, title, tuple(papers), kinds, function, order, asks or kinds == (MODEL,), options))
+        asked = asks or kinds == (MODEL,)
+        FIGURES.add(Figure(name, title, tuple(papers), kinds, function, order, asked, images, maker, options))
         return function
 
     return declare
