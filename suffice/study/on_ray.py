@@ -25,7 +25,7 @@ from suffice.errors import MissingExtra, StudyError, SufficeWarning
 from suffice.host_memory import keep_freed_memory
 from suffice.progress import stage
 from suffice.study.local import PATIENCE, Worker, announce_all
-from suffice.study.plan import Plan, Shard
+from suffice.study.plan import PLAN, Plan, Shard
 from suffice.study.shard import write_failed
 from suffice.study.store import Store
 
@@ -78,7 +78,7 @@ def check_for_ray(store: Store, device: str | None, address: str | None, gpus: f
     """Say what cannot be, before anything is done."""
     if not find_ray().is_initialized():
         _check_address(address)
-    if "memory" in store.fs.protocol:
+    if store.of_this_process:
         raise StudyError(f"{store} is in the memory of this process, which workers of Ray do not see.")
     if device not in (None, "cpu", "cuda"):
         raise StudyError(f"device={device!r}, but Ray gives out devices: write device='cpu' or device='cuda'.")
@@ -224,6 +224,11 @@ def do_here(plan: Plan, place: str, study: str, resources: Resources, shards: li
         torch.set_num_threads(max(1, int(resources.cpus)))  # results on CPUs depend on it in the last bits
         keep_freed_memory()
     store = Store(place)
+    if not store.exists(PLAN):
+        raise StudyError(
+            f"Workers of Ray on {socket.gethostname()} do not see the study in {place}. Take a folder that all nodes "
+            "share, or an address such as s3://…."
+        )
     if _kept is None or _kept[0] != study:
         _kept = None
         _kept = study, Worker(plan, store, resources.device)

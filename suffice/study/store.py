@@ -16,13 +16,12 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import fsspec
 from filelock import FileLock, Timeout
 
 from suffice.errors import StoreError, SufficeWarning
+from suffice.study.elsewhere import UNFINISHED, layers, open_place, protocols, write_elsewhere
 
 LOG = "log.jsonl"
-_UNFINISHED = ".unfinished"
 
 
 class Store:
@@ -40,12 +39,8 @@ class Store:
 
     def __init__(self, place: str | Path) -> None:
         self.place = str(place)
-        try:
-            self.fs, root = fsspec.core.url_to_fs(self.place)
-        except (ValueError, ImportError) as error:  # an unknown kind of place, or one that needs another package
-            raise StoreError(f"{self.place} cannot be opened: {error}") from error
-        self.root = str(root).rstrip("/")
-        self.local = Path(self.root) if "file" in _protocols(self.fs) else None
+        self._fs, self.root = open_place(self.place)
+        self.local = Path(self.root) if "file" in protocols(self._fs) else None
         self._log: list[str] = []
         self._log_name = f"log-{socket.gethostname()}-{os.getpid()}.jsonl"
 
@@ -54,6 +49,18 @@ class Store:
 
     def __str__(self) -> str:
         return self.place
+
+    @property
+    def fs(self) -> Any:
+        """The file system, which remembers nothing of what it saw before: other processes write, too."""
+        if self.local is None:
+            self._fs.invalidate_cache()
+        return self._fs
+
+    @property
+    def of_this_process(self) -> bool:
+        """Whether it is in the memory of this process, which others do not see."""
+        return any("memory" in protocols(fs) for fs in layers(self._fs))
 
     def path(self, name: str) -> str:
         """Where a file lies, for the file system."""
@@ -71,7 +78,7 @@ class Store:
         """Write a file: afterwards the whole of it is on the disk, whatever happens; before, nothing is seen of it."""
         with self._saying_what_cannot_be_written(name):
             if self.local is None:
-                self.fs.pipe_file(self.path(name), content)  # object stores show whole objects only
+                write_elsewhere(self.fs, self.path(name), content)
             else:
                 _write_whole(self.local / name, content)
 
@@ -85,9 +92,8 @@ class Store:
         where = self.path(folder) if folder else self.root
         if not self.fs.exists(where):
             return []
-        self.fs.invalidate_cache()
         found = self.fs.find(where)
-        return sorted(f[len(self.root) + 1 :] for f in found if not f.endswith(_UNFINISHED))
+        return sorted(f[len(self.root) + 1 :] for f in found if not f.endswith(UNFINISHED))
 
     def log(self, event: Mapping[str, Any]) -> None:
         """Add a line to the log; each is written at once, so that lines of several processes do not mix.
@@ -151,7 +157,7 @@ class Store:
         """
         if self.local is not None:
             file = self.local / name
-            for left in file.parent.glob(f"{file.name}.*{_UNFINISHED}"):
+            for left in file.parent.glob(f"{file.name}.*{UNFINISHED}"):
                 left.unlink(missing_ok=True)
 
     @contextlib.contextmanager
@@ -166,7 +172,7 @@ class Store:
 
 def _write_whole(file: Path, content: bytes) -> None:
     _make_folder(file.parent)
-    unfinished = file.with_name(f"{file.name}.{uuid4().hex}{_UNFINISHED}")
+    unfinished = file.with_name(f"{file.name}.{uuid4().hex}{UNFINISHED}")
     try:
         with open(unfinished, "wb") as opened:
             opened.write(content)
@@ -184,10 +190,6 @@ def _append(file: Path, line: bytes) -> None:
         if opened.seek(0, os.SEEK_END) and os.pread(opened.fileno(), 1, opened.tell() - 1) != b"\n":
             line = b"\n" + line
         opened.write(line)
-
-
-def _protocols(fs: Any) -> tuple[str, ...]:
-    return (fs.protocol,) if isinstance(fs.protocol, str) else tuple(fs.protocol)
 
 
 def _make_folder(folder: Path) -> None:

@@ -105,9 +105,29 @@ def test_work_in_a_worker_can_be_interrupted_otherwise(tmp_path):
         signal.raise_signal(signal.SIGINT)
 
 
-def test_memory_of_a_process_is_refused(tmp_path):
+@pytest.mark.parametrize("place", ["memory://ray", "dir::memory://ray"])
+def test_memory_of_a_process_is_refused(tmp_path, place):
     with pytest.raises(StudyError, match="which workers of Ray do not see"):
-        Study.open(write_study(tmp_path, [ANY], SHORT)).run("memory://ray", engine="ray")
+        Study.open(write_study(tmp_path, [ANY], SHORT)).run(place, engine="ray")
+
+
+@pytest.mark.parametrize("place", ["file://", "dir::file://"])
+def test_a_study_at_an_address(tmp_path, whole, here, place):
+    file, expected = whole
+    study = Study.open(file).run(f"{place}{tmp_path}/run", engine="ray", cpus=1)
+    assert study.status().finished
+    assert os.getpid() not in {event["process"] for event in study.store.events()}
+    out = tmp_path / "run"
+    out = out if study.store.local else out / str(out).lstrip("/")  # fsspec puts it there
+    assert contents(out) == expected
+    assert not unfinished(out)
+
+
+def test_a_folder_that_workers_do_not_see_is_said(tmp_path, whole):
+    plan = Plan.load(Store(whole[0].parent / "run"))
+    with pytest.raises(StudyError, match=r"do not see the study in .*elsewhere"):
+        on_ray.do_here(plan, str(tmp_path / "elsewhere"), "s", on_ray.Resources(0, 1), plan.shards()[:1])
+    assert not (tmp_path / "elsewhere").exists()
 
 
 @pytest.mark.parametrize(
