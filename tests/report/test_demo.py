@@ -57,7 +57,7 @@ def run_command(arguments, environment, said):
 
 def test_a_study_that_cannot_be_run_says_why(tmp_path):
     study = Study("none", "scenes:test[:4]", ["zoo/nothing"], {"said": {"kind": "predictions"}})
-    with pytest.raises(StudyError, match="models.0.name: The zoo has no network 'nothing'"):
+    with pytest.raises(StudyError, match=r"models.0.name: The zoo has no network 'nothing'"):
         run_on_all_cores(study, tmp_path, processes=1)
 
 
