@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from suffice.cli import output
@@ -30,7 +31,9 @@ def print_evidence(found: Evidence) -> None:
     from suffice.evidence.counting import COUNTINGS
     from suffice.evidence.telling import most_telling
 
-    alone = f"baseline alone: {found.baseline_confidence:.3f}, {percent(found.baseline_ratio)} of it"
+    alone = f"baseline alone: {found.baseline_confidence:.3f}"
+    if isfinite(found.baseline_ratio):
+        alone += f", {percent(found.baseline_ratio)} of it"
     title = f"{found.name}: {found.label}, confidence {found.confidence:.3f} ({alone})"
     if not found.meaningful:
         output.note(f"{title}\n{found.why}\n")

@@ -139,8 +139,9 @@ class Evidence:
 
     @property
     def baseline_ratio(self) -> float:
-        """Confidence on the baseline alone / confidence on the whole image."""
-        return self.baseline_confidence / self.confidence if self.confidence else float("nan")
+        """Confidence on the baseline alone / confidence on the whole image; NaN where that is next to nothing."""
+        nothing = not self.confidence or self.stopped in ("no confidence", "not a number")
+        return float("nan") if nothing else self.baseline_confidence / self.confidence
 
     @property
     def coverage(self) -> float:

@@ -160,10 +160,12 @@ def test_no_evidence_says_why(photos):
     plain = run("evidence", photos / "one.png", *QUICK, "--min-confidence", 1)
     assert plain.stdout == ""  # no tables of nothing
     assert "No evidence: the model's confidence" in plain.stderr
+    assert "of it)" not in plain.stderr  # nor is the baseline's confidence told as a share of next to nothing
     done = run("evidence", photos / "one.png", *QUICK, "--min-confidence", 1, "--json")
     found = json.loads(done.stdout)["images"][0]
     assert (found["mses"], found["stopped"]) == ([], "no confidence")
     assert found["why"].startswith("No evidence: the model's confidence")
+    assert found["baseline_ratio"] is None
 
     state = load("zoo/resnet", device="cpu").module.state_dict()
     name = next(name for name, value in state.items() if value.is_floating_point())

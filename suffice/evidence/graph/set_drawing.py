@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from html import escape
+from math import isfinite
 from typing import TYPE_CHECKING
 
 from suffice.draw.palettes import FAINT, HAIRLINE, INK
@@ -58,7 +59,8 @@ def _facts(evidence: Evidence) -> list[str]:
     stable, necessary, contrastive = evidence.stability, evidence.necessary, evidence.contrastive
     of = f" of {counted(len(necessary[0]), 'cell')}" if necessary else ""  # all of them have as many
     facts = [
-        f"{percent(evidence.confidence)} confidence, baseline alone {percent(evidence.baseline_ratio)} of it",
+        f"{percent(evidence.confidence)} confidence"
+        + (f", baseline alone {percent(evidence.baseline_ratio)} of it" if isfinite(evidence.baseline_ratio) else ""),
         evidence.name,
         f"{counted(len(evidence.mses), 'MSE')}, {counted(count, 'sub-explanation')} ≥ {percent(lowest)}",
         evidence.why,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isfinite
 from typing import TYPE_CHECKING
 
 from suffice.draw.thumbnails import Hide
@@ -46,7 +47,7 @@ def facts(graph: Graph, hide: Hide | None, short: bool = False) -> list[str]:
     """How the picture was made; ``short`` has only what one must know to read it."""
     evidence, side = graph.evidence, graph.evidence.grid.side
     alone = f"{percent(evidence.baseline_confidence)} confidence"
-    if evidence.stopped not in ("no confidence", "not a number"):
+    if isfinite(evidence.baseline_ratio):
         alone += f", ratio {percent(evidence.baseline_ratio)}"
     stable = evidence.stability
     said = [

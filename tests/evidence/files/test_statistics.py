@@ -75,7 +75,7 @@ def test_images_are_separated_by_what_ended_their_search():
         make_evidence(sets, list(sets), 3, stopped="max_mses"),
         make_evidence(sets, [(0,)], 3, stopped="beam empty"),
         make_evidence(sets, [(1, 2)], 3, stopped="max_mses"),
-        make_evidence({}, [], 3, stopped="no confidence", confidence=0.0, baseline_confidence=0.0),
+        make_evidence({}, [], 3, stopped="no confidence", confidence=1e-7, baseline_confidence=0.05),
     ]
     summary = EvidenceSet(several, "model", "family").summary()
     assert summary.stopped == {"beam empty": 1, "max_mses": 2, "no confidence": 1}
@@ -85,6 +85,7 @@ def test_images_are_separated_by_what_ended_their_search():
     assert stopped.sizes == {1: 1, 2: 2, 3: 1}
     assert summary.by_reason["beam empty"].statistics["mses"].mean == pytest.approx(1)
     assert summary.by_reason["no confidence"].statistics["baseline_ratio"].images == 0
+    assert summary.statistics["baseline_ratio"].mean == pytest.approx(0.01 / 0.8)  # of a ratio to nothing no mean
 
 
 def test_measures_that_models_can_be_compared_by():

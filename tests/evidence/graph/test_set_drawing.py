@@ -24,6 +24,7 @@ def test_why_the_baseline_and_what_was_asked_for_are_said():
     assert "4 found, stopped at the limit: more than max_mses=10." in shown
     assert f"baseline alone {percent(0.25)} of it" in shown
     assert not re.search("stable|contrastive|necessary|refined", shown)
+    assert "baseline alone" not in html(plain(stopped="no confidence", confidence=1e-7))
 
     mses = tuple(dataclasses.replace(m, stays={"jpeg": True, "shift": False}) for m in plain().mses)
     asked = dataclasses.replace(
