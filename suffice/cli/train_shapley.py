@@ -54,7 +54,7 @@ def train_shapley(
     ] = None,
     alters: opt.Alters = False,
     precision: Annotated[
-        opt.Precision, typer.Option(help="Precision in which the surrogate is asked about sets.")
+        opt.Precision, typer.Option(help="Precision in which the surrogate is asked; bf16 also trains in it.")
     ] = "fp32",
     seed: opt.Seed = 0,
     out: Annotated[Path, typer.Option(callback=opt.writable, help="Folder for the file and checkpoints.")] = Path(

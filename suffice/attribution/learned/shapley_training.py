@@ -55,8 +55,8 @@ def train_shapley(
         trunk: The classifier whose copy becomes the explainer, and whose last feature maps or tokens are the cells;
             default: the surrogate.
         never: Images that the explainer will be evaluated on; they are left out of training, by their content.
-        precision: In which the surrogate is asked about sets. What is trained stays in fp32, and its matrix products
-            are rounded as in ``"tf32"`` unless this is ``"fp32"`` or ``"ieee"``.
+        precision: In which the surrogate is asked about sets. The weights of what is trained stay in fp32; its matrix
+            products are in bf16 where this is ``"bf16"``, and as in ``"tf32"`` where it is ``"tf32"`` or ``"fp16"``.
         checkpoint: File that the state is saved to now and then, and on Ctrl-C.
         checkpoint_every: Steps between two savings.
         resume: Go on from that file.
@@ -86,10 +86,10 @@ def train_shapley(
     if not isinstance(images, ExplainerImages):
         images = open_explainer_images(runner, images, never=never)
     grid = _cells(trunk or net, recipe)
-    draws = _Draws(images, recipe, grid, net.device)
+    draws = _Draws(images, recipe, grid, net.device, precision == "bf16")
     about = {
         "weights": weights_hash(net.module), "trunk": weights_hash((trunk or net).module),
-        "recipe": json.dumps(asdict(recipe)), "images": images.fingerprint(),
+        "recipe": json.dumps(asdict(recipe)), "images": images.fingerprint(), "precision": precision,
     }  # fmt: skip
     path = None if checkpoint is None else Path(checkpoint)
     found = read_checkpoint(path, about, net.device) if resume and path is not None else None
@@ -132,12 +132,13 @@ class _Draws:
     """What is drawn at random: images to train on, alterations of them, and cells of them to show.
 
     Cells are drawn where the model is, from a seed that is drawn from the generator; so its state is all there is.
+    What is trained on them is ``rough`` where its matrix products are in bf16.
     """
 
     def __init__(
-        self, images: ExplainerImages, recipe: ShapleyRecipe, grid: tuple[int, int], device: torch.device
+        self, images: ExplainerImages, recipe: ShapleyRecipe, grid: tuple[int, int], device: torch.device, rough: bool
     ) -> None:
-        self.images, self.recipe, self.grid, self.device = images, recipe, grid, device
+        self.images, self.recipe, self.grid, self.device, self.rough = images, recipe, grid, device, rough
         self.cells, self.pairs = grid[0] * grid[1], max(1, recipe.sets // 2)
         self.generator = torch.Generator().manual_seed(recipe.seed)
 
@@ -145,6 +146,10 @@ class _Draws:
         """Positions of a batch of training images."""
         train, count = self.images.train, self.recipe.batch
         return train[torch.randint(0, len(train), (count,), generator=self.generator)]
+
+    def arithmetic(self) -> torch.autocast:
+        """In which the networks that are trained are run: gradients in bf16 keep the range of fp32, in fp16 not."""
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.rough)
 
     @property
     def held_out(self) -> Tensor:
@@ -198,8 +203,9 @@ def _train_surrogate(runner: Runner, draws: _Draws, run: ShapleyRun) -> tuple[Cl
     def loss(pixels: Tensor, shown: Tensor) -> Tensor:
         asked = show(pixels, shown, draws.grid, recipe.baseline, net)
         forget_kept(module)
-        logits = surrogate.logits(surrogate.normalize(asked))
-        return kl_div(logits.log_softmax(dim=1), runner.scores(pixels), reduction="batchmean")
+        with draws.arithmetic():
+            logits = surrogate.logits(surrogate.normalize(asked))
+        return kl_div(logits.float().log_softmax(dim=1), runner.scores(pixels), reduction="batchmean")
 
     def step() -> Tensor:
         return loss(draws.altered(draws.pixels(draws.some())), draws.any_sets(recipe.batch))
@@ -235,7 +241,9 @@ def _train_values(explainer: ShapleyExplainer, runner: Runner, draws: _Draws, ru
         asked = show(seen, shown.flatten(0, 1), draws.grid, recipe.baseline, surrogate)
         over = runner.scores(asked).unflatten(0, shown.shape[:2]) - nothing[:, None]
         gain = whole - nothing
-        values = additive(explainer(pixels, gain), gain).flatten(2)
+        with draws.arithmetic():
+            raw = explainer(pixels, gain)
+        values = additive(raw.float(), gain).flatten(2)
         sets = shown.to(values.dtype)
         alike = sets.mean(dim=2)[:, :, None] * gain[:, None]
         return torch.einsum("bsn,bcn->bsc", sets, values) - over, alike - over

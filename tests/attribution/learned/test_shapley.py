@@ -163,6 +163,20 @@ def test_learns_from_altered_images(learned):
     assert altered.validation["explained"] > 0.5  # of images held out, as they are
 
 
+def test_in_bf16_weights_stay_as_they_are_and_are_learned_as_well(learned):
+    rough = train_shapley(red_sum(), reddish(300, seed=1), learned.recipe, trunk=trunk(), precision="bf16")
+    assert all(value.dtype == torch.float32 for value in rough.explainer.parameters())
+    assert rough.validation["explained"] == pytest.approx(learned.validation["explained"], abs=0.1)
+
+
+def test_a_surrogate_is_trained_in_bf16_where_that_is_asked_for():
+    recipe = ShapleyRecipe(surrogate_steps=3, steps=1, batch=4, sets=2, baseline="black")
+    exact, rough = (train_shapley(trunk(), reddish(40, seed=1), recipe, precision=how) for how in ("fp32", "bf16"))
+    pairs = list(zip(exact.surrogate.module.parameters(), rough.surrogate.module.parameters(), strict=True))
+    assert all(one.dtype == other.dtype == torch.float32 for one, other in pairs)
+    assert not all(torch.equal(*pair) for pair in pairs)
+
+
 def test_without_an_explainer_the_way_to_one_is_named():
     with pytest.raises(OptionError, match="train_shapley"):
         suffice.attribute(red_sum(), reddish(1, seed=1), "vit-shapley")
