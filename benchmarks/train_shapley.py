@@ -2,11 +2,13 @@
 
 python benchmarks/train_shapley.py zoo/deit --grid 7 --seconds 100 --device cuda --out explainers
 python benchmarks/train_shapley.py vit-tiny --grid 7 --lr 1e-4 --alters --more PHOTOS --device cuda --out explainers
+python benchmarks/train_shapley.py vit-tiny-imagenette --grid 7 --lr 3e-4 --sets 4 --precision bf16 --out explainers
 
 A few steps are timed first, and as many are done as fit; --steps says how many instead. Scenes are rendered where the
 model is, many thousands in a second or two. ViT-Ti has the photographs that studies/real-eea.toml does not ask about
 (benchmarks/real_models.py says where they are), and with --more others that you have; what looks like one of those that
-are evaluated is left out. Writes OUT/MODEL-shapley-GRID.safetensors and the rows of its training as .jsonl.
+are evaluated is left out. ViT-Ti that knows the ten classes of Imagenette only, as the original was trained, has its
+training photographs. Writes OUT/MODEL-shapley-GRID.safetensors and the rows of its training as .jsonl.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from pathlib import Path
 import torch
 
 import suffice
-from benchmarks.real_models import photographs, vit_tiny
+from benchmarks.real_models import imagenette, photographs, vit_tiny, vit_tiny_imagenette
 from suffice.attribution.learned import (
     ExplainerImages,
     ShapleyProgress,
@@ -99,7 +101,7 @@ def steps_within(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model", choices=["zoo/deit", "zoo/resnet", "vit-tiny"])
+    parser.add_argument("model", choices=["zoo/deit", "zoo/resnet", "vit-tiny", "vit-tiny-imagenette"])
     parser.add_argument("--images", type=int, help="default: 20,000 scenes, all photographs")
     parser.add_argument("--more", nargs="+", default=[], help="further photographs")
     parser.add_argument("--grid", type=int, help="rows and columns of cells; default: those of the last layer")
@@ -119,6 +121,13 @@ def main() -> None:
     if options.model == "vit-tiny":
         net = vit_tiny(options.device)
         images = photographs_for(net, options.more, options.images)
+    elif options.model == "vit-tiny-imagenette":
+        net = vit_tiny_imagenette(options.device)
+        runner = Runner(net, precision=options.precision)
+        training = imagenette("train")
+        if options.images:  # they lie sorted by class
+            training = training[:: max(1, len(training) // options.images)][: options.images]
+        images = open_explainer_images(runner, training, never=imagenette())
     else:
         net = suffice.load(options.model, device=options.device)
         images = scenes(net, options.images or 20_000)
