@@ -140,8 +140,8 @@ class Evidence:
     @property
     def baseline_ratio(self) -> float:
         """Confidence on the baseline alone / confidence on the whole image; NaN where that is next to nothing."""
-        nothing = not self.confidence or self.stopped in ("no confidence", "not a number")
-        return float("nan") if nothing else self.baseline_confidence / self.confidence
+        enough = 0 < self.confidence >= self.settings.min_confidence and self.stopped != "not a number"
+        return self.baseline_confidence / self.confidence if enough else float("nan")
 
     @property
     def coverage(self) -> float:

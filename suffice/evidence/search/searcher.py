@@ -102,7 +102,7 @@ class Searcher:
         mute = ~unheard & ~((whole > 0) & (whole >= chosen.min_confidence))
         fails, idle = torch.zeros_like(mute), sure.ask(slots, hidden).suffices
         if chosen.keeps != "ratio" or chosen.strict:
-            fails = ~sure.ask(slots, self.grid.full(len(slots), self.device)).suffices
+            fails = ~(unheard | mute | sure.ask(slots, self.grid.full(len(slots), self.device)).suffices)
         reasons: dict[Stopped, Tensor] = {"not a number": unheard, "no confidence": mute, "whole fails": fails}
         for reason, which in reasons.items():
             idle &= ~which

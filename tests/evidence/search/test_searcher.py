@@ -1,5 +1,7 @@
 """The search against brute force and against literal twins, on oracles whose decisions are known."""
 
+import math
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -113,9 +115,10 @@ def test_a_constant_model_needs_nothing():
     assert evidence.subexplanations() == {0.9: 0, 0.8: 0, 0.7: 0, 0.6: 0, 0.5: 0}
 
 
+@pytest.mark.parametrize("chosen", [{}, {"strict": True}, {"keeps": "top-1"}, {"keeps": "both"}])
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_a_model_that_returns_nan_ends_at_once(value):
-    evidence = find_evidence(constant(value), torch.rand(2, 3, 14, 14))
+def test_a_model_that_returns_nan_ends_at_once(value, chosen):
+    evidence = find_evidence(constant(value), torch.rand(2, 3, 14, 14), **chosen)
     assert [e.stopped for e in evidence] == ["not a number"] * 2
     assert "NaN" in evidence[0].why
     assert evidence[0].mses == ()
@@ -134,13 +137,16 @@ def test_nan_on_some_masks_counts_as_not_enough():
     assert found_sets(evidence) == [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
 
 
-def test_zero_confidence_cannot_be_divided_by():
+@pytest.mark.parametrize("chosen", [{}, {"strict": True}, {"keeps": "top-1"}, {"keeps": "both"}])
+def test_zero_confidence_cannot_be_divided_by(chosen):
     class Sure(torch.nn.Module):
         def forward(self, x):
             return torch.tensor([[0.0, 1e5]]).expand(len(x), 2)
 
     net = Classifier(Sure(), size=14, mean=(0,) * 3, std=(1,) * 3)
-    assert find_evidence(net, torch.rand(1, 3, 14, 14), targets=0)[0].stopped == "no confidence"
+    evidence = find_evidence(net, torch.rand(1, 3, 14, 14), targets=0, **chosen)[0]
+    assert evidence.stopped == "no confidence"
+    assert math.isnan(evidence.baseline_ratio)
 
 
 def test_a_grid_of_one_cell():
@@ -322,13 +328,15 @@ def test_a_baseline_that_says_more_than_the_image_has_to_keep_the_class_too(keep
     assert found_sets(find_evidence(net, torch.ones(1, 3, 14, 14), targets=1, **options)[0]) == sets
 
 
-def test_a_class_with_next_to_no_confidence_has_no_evidence():
+@pytest.mark.parametrize("keeps", ["ratio", "top-1", "both"])
+def test_a_class_with_next_to_no_confidence_has_no_evidence(keeps):
     oracle = AnyOf([(3,)], grid=2)
     options = {"targets": 0, "grid": 2, "baseline": "black"}  # class 0 has a confidence of 0.02
     assert find_evidence(oracle.classifier(4), oracle.image(4), **options)[0].stopped == "nothing needed"
-    none = find_evidence(oracle.classifier(4), oracle.image(4), **options, min_confidence=0.1)[0]
+    none = find_evidence(oracle.classifier(4), oracle.image(4), **options, keeps=keeps, min_confidence=0.1)[0]
     assert none.stopped == "no confidence"
     assert none.mses == ()
+    assert math.isnan(none.baseline_ratio)
     assert none.why.startswith("No evidence: the model's confidence in no is 0.02, and ratios to less than")
 
 
