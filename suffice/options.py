@@ -97,6 +97,19 @@ def check_fields(instance: Any) -> None:
     check_options({field: getattr(instance, field) for field in _hints(kind)}, kind)
 
 
+def takes(of: Any, option: str, value: Any) -> bool:
+    """Whether an option of a function or dataclass can have a value, and its annotation says so.
+
+    Example:
+        >>> def smooth(image, *, sigma: float = 1.0, anything=None):
+        ...     ...
+        >>> takes(smooth, "sigma", 2.0), takes(smooth, "sigma", "2"), takes(smooth, "anything", 2.0)
+        (True, False, False)
+    """
+    hint = _hints(of).get(option, Any)
+    return hint is not Any and allows(hint, value)
+
+
 def allows(hint: Any, value: Any) -> bool:
     """Whether an annotation allows a value.
 

@@ -17,7 +17,6 @@ from weakref import WeakSet
 
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import tree_leaves
 
 from suffice.errors import OptionError
 from suffice.options import Count, check_options
@@ -28,6 +27,7 @@ from suffice.perturb.folding import fold_if_exact, foldable
 from suffice.perturb.half import at_least_float32, in_precision
 from suffice.perturb.sizes import Sizes, filled, has_convolutions, size_for, sizes_of
 from suffice.progress import asked
+from suffice.vision.anatomy.copies import working_copy
 from suffice.vision.batching import BatchLoop
 from suffice.vision.classifier import Classifier
 from suffice.vision.outputs import class_scores
@@ -168,6 +168,14 @@ class Runner:
             self._variants[work] = made
         return self._variants[work]
 
+    def alike(self, net: Model) -> Runner:
+        """The same choices for a model with other weights, but compiled; what goes through it counts here as well."""
+        batch_size, _, fold, channels_last = self._asked
+        how: dict[str, Any] = {"batch_size": batch_size, "fold": fold, "channels_last": channels_last}
+        made = Runner(net, precision=self._variants["scores"].precision, counters=self.counters, **how)
+        made._gradient_precision = self._gradient_precision
+        return made
+
     @cached_property
     def unrounded(self) -> Runner:
         """A runner of the same model that never rounds below fp32, with counters of its own; made once."""
@@ -293,11 +301,7 @@ class Runner:
             pairs = foldable(net.module, inputs)
         if not (pairs or self.channels_last or self.dtype != net.dtype):
             return net.module
-        copied = copy.deepcopy(net.module, _copies_of_computed(net.module))
-        # A network that caches what it computed, as LeViT does, lets go of it here (in older versions of timm only on
-        # its way to training), and does not mix it with another precision. Not the user's own: others add up weights.
-        copied.train()
-        copied.eval()
+        copied = working_copy(net.module)
         with torch.no_grad():
             if pairs:
                 fold_if_exact(copied.to(torch.promote_types(net.dtype, torch.float32)), pairs, inputs)
@@ -334,12 +338,6 @@ class Runner:
 
     def _count_backward(self, gradient: Tensor) -> None:
         self.counters.backwards += len(gradient)
-
-
-def _copies_of_computed(module: nn.Module) -> dict[int, Any]:
-    """Copies, by identity, of tensors computed with gradients, as weight_norm and caches keep them: torch has none."""
-    kept = (value for part in module.modules() for value in tree_leaves(vars(part)))
-    return {id(value): value.detach().clone() for value in kept if isinstance(value, Tensor) and not value.is_leaf}
 
 
 def _wants_channels_last(net: Classifier) -> bool:

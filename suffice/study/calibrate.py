@@ -85,7 +85,7 @@ def sample_of(plan: Plan, images: int) -> Sample:
     groups = count // size
     spread = [place for group in range(groups) for place in places[group::groups]]
     names = tuple(plan.names[place] for place in spread)
-    return Sample(plan.asked, plan.models, names, size, plan.versions, plan.images[spread])
+    return Sample(plan.asked, plan.models, names, size, plan.versions, chosen=plan.images[spread])
 
 
 def calibrated(sample: Sample, store: Store, name: str, loaded: Loaded) -> Calibration:

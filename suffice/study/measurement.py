@@ -114,6 +114,11 @@ class Measurement:
         """The measurements whose maps it reads."""
         return ()
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Files that it reads beside images and the weights of models, or folders with some."""
+        return ()
+
     def misfit(self, net: Classifier) -> str | None:
         """Why it cannot be made with a model; None where it can."""
         return None

@@ -7,7 +7,7 @@ import io
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 from urllib.parse import quote
@@ -19,6 +19,7 @@ from suffice.errors import StudyError
 from suffice.plugins import did_you_mean
 from suffice.study.asked import Asked, read_dict
 from suffice.study.choosing import chosen_images, images_of_choice, images_of_names
+from suffice.study.files import hashes
 from suffice.study.measurement import Measurement
 from suffice.study.models import PlannedModel, chosen_models
 from suffice.study.store import Store
@@ -69,6 +70,7 @@ class Plan:
         names: Names of the images, in order.
         block: Images per shard.
         versions: Of what computes.
+        files: Hashes of the files that measurements read beside images and the weights of models, by path.
     """
 
     asked: Asked
@@ -76,6 +78,7 @@ class Plan:
     names: tuple[str, ...]
     block: int
     versions: Mapping[str, str]
+    files: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def measurements(self) -> dict[str, Measurement]:
@@ -147,7 +150,8 @@ class Plan:
         """This plan with the blocks of an earlier one of the same study, and the models that only that one has."""
         labels = {model.label for model in self.models}
         models = (*self.models, *(model for model in before.models if model.label not in labels))
-        return replace(self, block=before.block, models=models).with_open(vars(self))
+        files = {**before.files, **self.files}
+        return replace(self, block=before.block, models=models, files=files).with_open(vars(self))
 
     def with_open(self, opened: Mapping[str, Any]) -> Plan:
         """This plan with images and models that are open already, and need not be opened again; copies are without."""
@@ -163,6 +167,7 @@ class Plan:
             "block": self.block,
             "images": len(self.names),
             "versions": dict(self.versions),
+            "files": dict(self.files),
             "models": [asdict(model) for model in self.models],
         }
         return json.dumps(content, indent=1, ensure_ascii=False)
@@ -190,7 +195,7 @@ class Plan:
         names = pq.read_table(io.BytesIO(store.read(IMAGES)))["image"].to_pylist()
         asked = read_dict(content["asked"], content["base"])
         models = tuple(PlannedModel(**model) for model in content["models"])
-        return cls(asked, models, tuple(names), content["block"], content["versions"])
+        return cls(asked, models, tuple(names), content["block"], content["versions"], content.get("files", {}))
 
 
 def make_plan(asked: Asked, device: str | None = None) -> Plan:
@@ -206,7 +211,8 @@ def make_plan(asked: Asked, device: str | None = None) -> Plan:
         planned.append(_checked(model, asked, loaded[model.label, device]))
     kind = "cuda" if torch.cuda.is_available() and device != "cpu" else "cpu"
     block = BLOCKS[kind] if asked.run.block == "auto" else asked.run.block
-    plan = Plan(asked, tuple(planned), tuple(images.names), block, versions_here())
+    read = hashes(path for one in asked.measurements.values() for path in one.files)
+    plan = Plan(asked, tuple(planned), tuple(images.names), block, versions_here(), read)
     plan.with_open({"images": images, "loaded": loaded})
     for name in asked.tables:
         if not any(plan.measured(one, model) for one in asked.named(name) for model in planned):
@@ -271,6 +277,7 @@ def changes(before: Plan, after: Plan) -> list[str]:
         if other.weights != model.weights:
             said.append(f"the weights of {model.label} are others")
         said += _different(model.options or {}, other.options or {}, f"{model.label}: ")
+    said += [f"the file {path} is another" for path, was in before.files.items() if after.files.get(path, was) != was]
     kept = ("source", "take", "every", "classes", "root")  # what is chosen shows in the names
     said += _different(old["images"], new["images"], "images.", leave_out=kept)
     if before.names != after.names:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import torch
@@ -12,27 +11,11 @@ from torch.nn.functional import interpolate
 from suffice.errors import AnatomyError
 from suffice.vision import Classifier
 from suffice.vision.anatomy import Anatomy
-from suffice.vision.anatomy.preserve import preserved
+from suffice.vision.anatomy.copies import forget_computed, working_copy
 from suffice.vision.anatomy.trace import first_tensor
 
 # Parts of names by which libraries call what turns patches and positions into tokens.
 EMBEDDINGS = ("embed", "conv_proj", "cls_token", "class_token", "dist_token", "reg_token")
-
-
-def copied(module: nn.Module) -> nn.Module:
-    """A copy of a module in evaluation mode."""
-    with preserved(module):
-        forget_kept(module)  # what has a graph cannot be copied
-        return copy.deepcopy(module)
-
-
-def forget_kept(module: nn.Module) -> None:
-    """Let go of what a module keeps of its weights from one forward in evaluation mode to the next, as LeViT does.
-
-    Otherwise it would go on with what it made of weights that have changed since.
-    """
-    module.train()
-    module.eval()
 
 
 class Trunk(nn.Module):
@@ -57,7 +40,7 @@ class Trunk(nn.Module):
         self.layout = anatomy.layout(self.layer)
         self.grid, self.size = self.layout.grid, net.size
         self.is_transformer = anatomy.kind == "transformer"
-        self.module = copied(net.module)
+        self.module = working_copy(net.module)
         self.register_buffer("mean", torch.tensor(net.mean).view(-1, 1, 1), persistent=False)
         self.register_buffer("std", torch.tensor(net.std).view(-1, 1, 1), persistent=False)
         self.to(net.device)
@@ -78,7 +61,7 @@ class Trunk(nn.Module):
             pixels = interpolate(pixels, self.size, mode="bilinear", antialias=True)
         inputs = (pixels - self.get_buffer("mean")) / self.get_buffer("std")
         like = next((p for p in self.module.parameters() if p.is_floating_point()), inputs)
-        forget_kept(self.module)
+        forget_computed(self.module)
         handle = self.module.get_submodule(self.layer).register_forward_hook(_stop_here)
         try:
             self.module(inputs.to(like.dtype))

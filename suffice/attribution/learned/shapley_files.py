@@ -11,11 +11,11 @@ from typing import Any
 from torch import Tensor
 
 from suffice import __version__
-from suffice.attribution.learned.explainer import copied, forget_kept
 from suffice.attribution.learned.files import TRAINED_ON
 from suffice.attribution.learned.shapley import LearnedShapley, ShapleyExplainer, ShapleyRecipe
 from suffice.errors import CheckpointError
 from suffice.vision import Classifier, load
+from suffice.vision.anatomy.copies import forget_computed, working_copy
 from suffice.vision.identity import weights_hash
 from suffice.vision.provenance import KEY, as_json
 from suffice.zoo.training.weights import compact
@@ -75,7 +75,7 @@ def load_shapley(path: str | Path, net: Classifier, *, trunk: Classifier | None 
     about = facts["explained"]
     if about["weights"] != weights_hash(net.module):
         raise CheckpointError(f"{path} was trained for {about['name']} with other weights than {net.name} has.")
-    surrogate = net.with_module(copied(net.module).requires_grad_(False))
+    surrogate = net.with_module(working_copy(net.module).requires_grad_(False))
     if trunk is None:
         trunk = net if facts["trunk"] == about["name"] else load(facts["trunk"], pretrained=False, device="cpu")
     recipe = ShapleyRecipe(**facts["recipe"])
@@ -86,7 +86,7 @@ def load_shapley(path: str | Path, net: Classifier, *, trunk: Classifier | None 
             module.load_state_dict({k: v.to(module.state_dict()[k].dtype) for k, v in own.items()})
         except (KeyError, RuntimeError) as error:
             raise CheckpointError(f"The weights in {path} do not fit {trunk.name}.") from error
-    forget_kept(surrogate.module)
+    forget_computed(surrogate.module)
     explainer.to(net.device).requires_grad_(False)
     return LearnedShapley(
         about["name"],

@@ -13,7 +13,7 @@ from torch.nn.functional import kl_div
 
 from suffice.attribution.learned.altering import alter, draw_alterations
 from suffice.attribution.learned.checkpoint import read_checkpoint
-from suffice.attribution.learned.explainer import Trunk, copied, forget_kept
+from suffice.attribution.learned.explainer import Trunk
 from suffice.attribution.learned.images import ExplainerImages, open_explainer_images
 from suffice.attribution.learned.shapley import (
     LearnedShapley,
@@ -28,6 +28,7 @@ from suffice.options import Count, check_options
 from suffice.perturb import Runner, enlarge, make_baseline
 from suffice.perturb.runner import Precision
 from suffice.vision import Classifier, Model, as_classifier
+from suffice.vision.anatomy.copies import forget_computed, working_copy
 from suffice.vision.identity import weights_hash
 
 LOOK = 100  # images held out that are looked at on the way, at most
@@ -193,7 +194,7 @@ def _train_surrogate(runner: Runner, draws: _Draws, run: ShapleyRun) -> tuple[Cl
     With its loss on images held out; None where there was nothing to train.
     """
     net, recipe = runner.net, draws.recipe
-    module = copied(net.module)
+    module = working_copy(net.module)
     surrogate = net.with_module(module)
     parameters: list[Tensor] = [p.requires_grad_() for p in module.parameters() if p.is_floating_point()]
     if not recipe.surrogate_steps or not parameters:
@@ -202,7 +203,7 @@ def _train_surrogate(runner: Runner, draws: _Draws, run: ShapleyRun) -> tuple[Cl
 
     def loss(pixels: Tensor, shown: Tensor) -> Tensor:
         asked = show(pixels, shown, draws.grid, recipe.baseline, net)
-        forget_kept(module)
+        forget_computed(module)
         with draws.arithmetic():
             logits = surrogate.logits(surrogate.normalize(asked))
         return kl_div(logits.float().log_softmax(dim=1), runner.scores(pixels), reduction="batchmean")
@@ -216,7 +217,7 @@ def _train_surrogate(runner: Runner, draws: _Draws, run: ShapleyRun) -> tuple[Cl
 
     optimizer = torch.optim.AdamW(parameters, lr=recipe.surrogate_lr)
     rows = run("surrogate", recipe.surrogate_steps, recipe.batch, module, optimizer, step, look)
-    forget_kept(module.requires_grad_(False))
+    forget_computed(module.requires_grad_(False))
     return surrogate, rows[-1].validation
 
 

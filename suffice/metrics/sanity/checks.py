@@ -15,6 +15,7 @@ from suffice.metrics.sanity.randomize import How, Randomizer
 from suffice.metrics.sanity.report import SanityReport, SanityRow
 from suffice.metrics.sanity.similarity import SIMILARITIES, constant
 from suffice.options import Count, check_options
+from suffice.perturb.runner import AnyPrecision, Runner
 from suffice.progress import plan, reports
 from suffice.vision import Classifier, Images, Model, as_classifier, open_images
 from suffice.vision.classifier import Targets, targets_of
@@ -41,6 +42,8 @@ def sanity_check(
     options: Mapping[str, Mapping[str, Any]] | None = None,
     seed: int = 0,
     batch_size: int | Literal["auto"] = "auto",
+    precision: AnyPrecision = "fp32",
+    runner: Runner | None = None,
     on_error: OnError = "raise",
     progress: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
@@ -63,6 +66,9 @@ def sanity_check(
         options: Of methods, by name.
         seed: Seed of the random weights and of everything random in methods.
         batch_size: Inputs per forward.
+        precision: Of the models, as in :func:`suffice.attribute`; methods that take fp32 only have it.
+        runner: A :class:`suffice.Runner` of the trained model instead of the two. Its choices hold for random weights
+            as well, but nothing is compiled: the weights change with every step.
         on_error: ``"raise"`` the error of an image that cannot be read, or ``"skip"`` it and record it.
         progress: Show how many questions were put to the models, how fast, and the time left.
         on_progress: Called with (maps made, maps in all).
@@ -101,7 +107,8 @@ def sanity_check(
 
     steps = (TRAINED, *(layer.name for layer in layers))
     report = partial(SanityReport, check=check, how=how, steps=steps, draws=draws, seed=seed)
-    return _compare(report, versions, net, images, methods, targets, options or {}, batch_size, on_error, on_progress)
+    runner = Runner.of(net, runner, batch_size=batch_size, precision=precision)
+    return _compare(report, versions, runner, images, methods, targets, options or {}, on_error, on_progress)
 
 
 @reports("Explaining")
@@ -116,6 +123,8 @@ def data_randomization(
     permuted_options: Mapping[str, Mapping[str, Any]] | None = None,
     seed: int = 0,
     batch_size: int | Literal["auto"] = "auto",
+    precision: AnyPrecision = "fp32",
+    runner: Runner | None = None,
     on_error: OnError = "raise",
     progress: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
@@ -138,8 +147,9 @@ def data_randomization(
 
     steps = (TRAINED, "permuted labels")
     report = partial(SanityReport, check="data", how="trained", steps=steps, draws=1, seed=seed)
+    runner = Runner.of(trained, runner, batch_size=batch_size, precision=precision)
     return _compare(
-        report, versions, trained, images, methods, targets, options or {}, batch_size, on_error, on_progress,
+        report, versions, runner, images, methods, targets, options or {}, on_error, on_progress,
         own_options=(other, permuted_options or {}),
     )  # fmt: skip
 
@@ -147,12 +157,11 @@ def data_randomization(
 def _compare(
     report: partial[SanityReport],
     versions: Callable[[int], Iterator[Classifier]],
-    net: Classifier,
+    runner: Runner,
     images: Any,
     methods: Methods,
     targets: Targets,
     options: Mapping[str, Mapping[str, Any]],
-    batch_size: int | Literal["auto"],
     on_error: OnError,
     on_progress: Callable[[int, int], None] | None,
     own_options: tuple[Classifier | None, Mapping[str, Mapping[str, Any]]] = (None, {}),
@@ -161,6 +170,7 @@ def _compare(
 
     One of the versions may have options of its own.
     """
+    net = runner.net
     steps, draws, seed = (report.keywords[name] for name in ("steps", "draws", "seed"))
     given = open_images(images.detach() if isinstance(images, Tensor) else images)
     chosen = _fitting(methods, net, options)
@@ -180,7 +190,8 @@ def _compare(
         own = {**kept, **options.get(method.name, {})}
         if version is own_options[0]:
             own |= own_options[1].get(method.name, {})
-        found = attribute(version, some, method, classes, seed=seed, batch_size=batch_size, **own)
+        asked = runner.alike(version)  # anew each time, as it may keep weights in another precision
+        found = attribute(version, some, method, classes, seed=seed, runner=asked, **own)
         done += len(some)
         if on_progress is not None:
             on_progress(done, total)
@@ -188,12 +199,14 @@ def _compare(
 
     gathered = [(method, _Gathered(draws, len(steps))) for method in chosen]
     decided: list[Tensor] = []
+    precisions: dict[str, str] = {}
     for start in range(0, len(opened), BLOCK):
         some = opened[start : start + BLOCK]
         wanted = targets_of(classes, range(start, start + len(some)), len(opened))
         for method, own in gathered:
             before = explained(net, some, method, wanted)
             own.begin(before.maps)
+            precisions[method.name] = before.about["precision"]
             if method is chosen[0]:
                 decided.append(before.targets)
         for draw in range(draws):
@@ -216,7 +229,7 @@ def _compare(
         names=opened.names,
         ids=opened.ids,
         skipped=tuple(skipped),
-        about=provenance(net, settings, targets),
+        about=provenance(net, settings, targets, precision=", ".join(dict.fromkeys(precisions.values()))),
     )
 
 

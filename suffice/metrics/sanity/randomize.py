@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import inspect
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from suffice.errors import OptionError
-from suffice.vision.anatomy.preserve import preserved
+from suffice.vision.anatomy.copies import working_copy
 from suffice.vision.identity import image_seed
 
 How = Literal["reinitialize", "permute"]
@@ -59,7 +58,7 @@ class Randomizer:
         if how not in get_args(How):
             raise OptionError(f"how={how!r}; it can be 'reinitialize' or 'permute'.")
         self.layers = layers_of(module)
-        self.module = copied(module)
+        self.module = working_copy(module)
         self._trained = {name: tensor.clone() for name, tensor in weights_of(module).items()}
         self._random = permuted(self._trained, seed) if how == "permute" else reinitialized(module, seed)
 
@@ -69,16 +68,6 @@ class Randomizer:
         random = {name for layer in layers for name in layer.tensors}
         for name, tensor in weights_of(self.module).items():
             tensor.copy_((self._random if name in random else self._trained)[name])
-
-
-def copied(module: nn.Module) -> nn.Module:
-    """A copy in evaluation mode that has forgotten what it computed from its weights.
-
-    LeViT, for one, remembers its position biases until it is trained again; they would outlive its weights, and with
-    gradients they cannot be copied.
-    """
-    with preserved(module):
-        return copy.deepcopy(module.train()).eval()
 
 
 def permuted(weights: dict[str, Tensor], seed: int) -> dict[str, Tensor]:
@@ -93,7 +82,7 @@ def permuted(weights: dict[str, Tensor], seed: int) -> dict[str, Tensor]:
 @torch.no_grad()
 def reinitialized(module: nn.Module, seed: int) -> dict[str, Tensor]:
     """Weights as they are before training; see :class:`Randomizer`."""
-    fresh = copied(module).cpu()
+    fresh = working_copy(module).cpu()
     trained = {name: tensor.clone() for name, tensor in weights_of(fresh).items()}
     weights = weights_of(fresh)
     for tensor in weights.values():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -91,11 +92,11 @@ def sanity_chart(table: pyarrow.Table, across: str, up: str, height: int = 300) 
     order=55,
 )
 def sanity(study: Study, *, measurement: str | None = None, similarity: Similarity = "spearman") -> list[Drawing]:
-    """Similarity to the maps of the trained model, while layers are randomized; a chart for each model and check."""
+    """Similarity to the maps of the trained model, while layers or labels are randomized; a chart a model and check."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    columns = ("index", "method", "draw", "step", "layer", similarity)
+    columns = ("index", "image", "method", "draw", "step", "layer", similarity)
     gathered: dict[tuple[str, str], list[tuple[str, pyarrow.Table]]] = {}
     for name in tables_of(study, "sanity", measurement):
         check = study.plan.asked.measure[study.plan.asked.named(name)[0]].get("check", "cascading")
@@ -104,28 +105,70 @@ def sanity(study: Study, *, measurement: str | None = None, similarity: Similari
             gathered.setdefault((model, check), []).append((name, rows.filter(pc.equal(rows["model"], model))))
     made = []
     for (model, check), parts in gathered.items():
-        names = [name for name, _ in parts]
-        table = sanity_table(pa.concat_tables([rows for _, rows in parts]), similarity)
-        last = {row["method"]: row for row in table.to_pylist()}
-        words = (f"{m} {r['mean']:.2f}" for m, r in last.items())
-        what = f"method, step, any_value(layer) AS layer, avg({similarity}) AS mean"
-        rest = "GROUP BY method, step\nORDER BY method, step"
-        made.append(
-            Drawing(
-                name=named(f"sanity-{check}-{model}"),
-                title=f"{'Cascading' if check == 'cascading' else 'Independent'} randomization of {model}",
-                reading="A method that shows what the model has learned falls as weights become random. One that "
-                f"stays above the dashed line ({LIMIT}) shows the image or the architecture. Bands: a standard error.",
-                alt=f"{TITLES[similarity]} with the maps of the trained {model}, {check} randomization; at the last "
-                f"step: {sentence(words, 12)}.",
-                spec=sanity_chart(table, AXIS[check], TITLES[similarity]),
-                table=table,
-                source=origin(study, names),
-                query=queries.select(study, names, what, rest, f"model = {queries.text(model)}"),
-                behind=Behind(names[0], {"method": ("method", "is"), "step": ("step", "is")}, {"model": model}),
-            )
-        )
+        names, rows = [name for name, _ in parts], pa.concat_tables([rows for _, rows in parts])
+        draw = _beside_permuted if check == "data" else partial(_curves, check=check)
+        made.append(draw(study, model, names, rows, similarity=similarity))
     return made
+
+
+def _curves(
+    study: Study, model: str, names: list[str], rows: pyarrow.Table, *, check: str, similarity: Similarity
+) -> Drawing:
+    table = sanity_table(rows, similarity)
+    last = {row["method"]: row for row in table.to_pylist()}
+    words = (f"{m} {r['mean']:.2f}" for m, r in last.items())
+    what = f"method, step, any_value(layer) AS layer, avg({similarity}) AS mean"
+    rest = "GROUP BY method, step\nORDER BY method, step"
+    return Drawing(
+        name=named(f"sanity-{check}-{model}"),
+        title=f"{'Cascading' if check == 'cascading' else 'Independent'} randomization of {model}",
+        reading="A method that shows what the model has learned falls as weights become random. One that "
+        f"stays above the dashed line ({LIMIT}) shows the image or the architecture. Bands: a standard error.",
+        alt=f"{TITLES[similarity]} with the maps of the trained {model}, {check} randomization; at the last "
+        f"step: {sentence(words, 12)}.",
+        spec=sanity_chart(table, AXIS[check], TITLES[similarity]),
+        table=table,
+        source=origin(study, names),
+        query=queries.select(study, names, what, rest, f"model = {queries.text(model)}"),
+        behind=Behind(names[0], {"method": ("method", "is"), "step": ("step", "is")}, {"model": model}),
+    )
+
+
+def _beside_permuted(
+    study: Study, model: str, names: list[str], rows: pyarrow.Table, *, similarity: Similarity
+) -> Drawing:
+    what, where = f"method, image, {similarity} AS similarity", f"model = {queries.text(model)} AND step = 1"
+    return _boxes(
+        rows,
+        similarity,
+        name=named(f"sanity-data-{model}"),
+        title=f"Maps of {model} beside those of the same network trained on permuted labels",
+        source=origin(study, names),
+        query=queries.select(study, names, what, "ORDER BY method, image", where),
+        behind=Behind(names[0], {"method": ("method", "is")}, {"model": model}),
+    )
+
+
+def _boxes(rows: pyarrow.Table, similarity: Similarity, **about: Any) -> Drawing:
+    """How similar two maps of each image are at the last step."""
+    import pyarrow.compute as pc
+
+    last = rows.filter(pc.equal(rows["step"], pc.max(rows["step"])))
+    table = last.select(["method", "image", similarity]).rename_columns(["method", "image", "similarity"])
+    table = table.replace_schema_metadata()
+    words = []
+    for method in pc.unique(table["method"]).to_pylist():
+        own = table.filter(pc.equal(table["method"], method))["similarity"]
+        words.append(f"{method} {pc.quantile(own, 0.5)[0].as_py():.2f}")
+    return Drawing(
+        reading="Each point is an image; the box holds the middle half. Near 1, a method's maps are the same whatever "
+        f"the model was taught. The dashed line ({LIMIT}) is the limit of the verdicts.",
+        alt=f"{TITLES[similarity]} of both maps, median over {len(set(table['image'].to_pylist()))} images: "
+        f"{sentence(words, 12)}.",
+        spec=box_chart(table, TITLES[similarity]),
+        table=table,
+        **about,
+    )
 
 
 def box_chart(table: pyarrow.Table, up: str) -> dict[str, Any]:
@@ -154,29 +197,16 @@ def box_chart(table: pyarrow.Table, up: str) -> dict[str, Any]:
 )
 def data_randomization(folder: Path, *, similarity: Similarity = "spearman") -> Drawing:
     """A box plot of the similarity to the maps of a model with permuted labels: of ``suffice sanity --check data``."""
-    import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
     file = folder / "sanity.parquet" if folder.is_dir() else folder
     if not file.is_file():
         raise OptionError(f"There is no {file}; suffice sanity … --check data --permuted-model … --out writes it.")
-    rows = pq.read_table(file)
-    last = rows.filter(pc.equal(rows["step"], pc.max(rows["step"])))
-    table = last.select(["method", "image", similarity]).rename_columns(["method", "image", "similarity"])
-    table = table.replace_schema_metadata()
-    words = []
-    for method in pc.unique(table["method"]).to_pylist():
-        own = table.filter(pc.equal(table["method"], method))["similarity"]
-        words.append(f"{method} {pc.quantile(own, 0.5)[0].as_py():.2f}")
-    return Drawing(
+    return _boxes(
+        pq.read_table(file),
+        similarity,
         name="data-randomization",
         title="Maps of a model beside those of one trained on permuted labels",
-        reading="Each point is an image; the box holds the middle half. Near 1, a method's maps are the same whatever "
-        f"the model was taught. The dashed line ({LIMIT}) is the limit of the verdicts.",
-        alt=f"{TITLES[similarity]} of both maps, median over {len(set(table['image'].to_pylist()))} images: "
-        f"{sentence(words, 12)}.",
-        spec=box_chart(table, TITLES[similarity]),
-        table=table,
         source=f"{file.name} of suffice sanity --check data, its last step.",
         query=f"SELECT method, image, {similarity} AS similarity\nFROM read_parquet({queries.text(file.name)})\n"
         f"WHERE step = (SELECT max(step) FROM read_parquet({queries.text(file.name)}));",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
-from suffice.metrics.sanity.report import JUDGED, LIMIT, RULE, SanityRow, Verdict, verdict_of
+from suffice.metrics.sanity.report import JUDGED, LIMIT, RULE, SUBJECT, Check, SanityRow, Verdict, verdict_of
 from suffice.report.figures import queries
 from suffice.report.figures.reading import good_rows
 from suffice.report.page.content import Cell, Column, Finding, Source, Table
@@ -21,6 +21,21 @@ if TYPE_CHECKING:
     from suffice.study import Study
 
 SIMILARITIES = {"spearman": "Spearman", "absolute": "of magnitudes", "ssim": "SSIM"}
+_WHEN = {
+    "cascading": " once all layers are random",
+    "independent": " of the one layer that matters least",
+    "data": ", of those of the network that learned permuted labels",
+}
+_RANDOM = {
+    "cascading": "with all of them random",
+    "independent": "with one layer random at a time",
+    "data": "with those permuted in training",
+}
+_TITLES = {
+    "cascading": "How similar maps stay to those of the trained model",
+    "independent": "How similar maps stay to those of the trained model, one layer random at a time",
+    "data": "How similar maps are to those of the same network trained on permuted labels",
+}
 Trace = Callable[["Sequence[Checked]"], Source]
 
 
@@ -30,14 +45,14 @@ class Checked:
 
     Attributes:
         model: Its label.
-        check: ``"cascading"`` or ``"independent"``.
+        check: ``"cascading"``, ``"independent"`` or ``"data"``.
         steps: What was randomized at each step; at the first, nothing.
         row: Similarities, [draws, steps, images] each, and the method.
         table: Of the study, that it is from.
     """
 
     model: str
-    check: Literal["cascading", "independent"]
+    check: Check
     steps: tuple[str, ...]
     row: SanityRow
     table: str = ""
@@ -84,13 +99,13 @@ def sanity_rows(study: Study, table: str) -> tuple[list[Checked], list[str]]:
 
 def sanity_table(study: Study, checked: Sequence[Checked]) -> Table:
     """How similar maps are to those of the trained model once weights are random, and the verdict; of one check."""
-    alone = checked[0].check == "independent"
+    check = checked[0].check
     tables = list(dict.fromkeys(one.table for one in checked))
     rows = [
         [
             model_cell(study, one.model),
             Cell(one.row.method),
-            Cell(f"{len(one.steps) - 1}", float(len(one.steps) - 1)),
+            *([] if check == "data" else [Cell(f"{len(one.steps) - 1}", float(len(one.steps) - 1))]),
             *(_cell(*one.left(name)) for name in SIMILARITIES),
             Cell(one.verdict.text),
         ]
@@ -98,23 +113,21 @@ def sanity_table(study: Study, checked: Sequence[Checked]) -> Table:
     ]
     own = "model = '{model}' AND method = '{method}'"
     layers = queries.select(study, tables, "max(step) AS layers", where=own)
-    columns = [Column("Model"), Column("Method"), Column("Layers", "number", "Randomized, one after the other", layers)]
+    columns = [Column("Model"), Column("Method")]
+    if check != "data":
+        columns.append(Column("Layers", "number", "Randomized, one after the other", layers))
     for name, title in SIMILARITIES.items():
         steps = queries.select(study, tables, f"step, avg({name}) AS mean", "GROUP BY step", f"step > 0 AND {own}")
-        what = "max(mean)" if alone else "arg_max(mean, step)"
+        what = "max(mean)" if check == "independent" else "arg_max(mean, step)"
         query = f"SELECT {what} AS mean FROM (\n{queries.inside(steps)}\n);"
         columns.append(Column(title, "number", "Mean ± standard error", query))
-    when = "of the one layer that matters least" if alone else "once all layers are random"
     reading = (
-        f"Similarity to the maps of the trained model {when}: rank correlation of values and of magnitudes, and "
+        f"Similarity to the maps of the trained model{_WHEN[check]}: rank correlation of values and of magnitudes, and "
         f"structural similarity. {RULE.removeprefix('Rule: ')[:1].upper()}{RULE.removeprefix('Rule: ')[1:]}"
     )
     keys = [{"model": one.model, "method": one.row.method} for one in checked]
     source = sanity_source(study, checked)
-    title = "How similar maps stay to those of the trained model" + (", one layer random at a time" if alone else "")
-    return Table(
-        f"sanity-{checked[0].check}", title, [*columns, Column("Verdict", "wide")], rows, keys, reading, source
-    )
+    return Table(f"sanity-{check}", _TITLES[check], [*columns, Column("Verdict", "wide")], rows, keys, reading, source)
 
 
 def sanity_source(study: Study, checked: Sequence[Checked]) -> Source:
@@ -152,7 +165,9 @@ def sanity_findings(checked: Sequence[Checked], trace: Trace | None = None) -> t
             untold.append(_unclear(some, methods, models))
             continue
         draws, _, images = some[0].row.values["spearman"].shape
-        over = f"over {counted(images, 'image')} and {counted(draws, 'draw')} of random weights"
+        over = f"over {counted(images, 'image')}"
+        if some[0].check != "data":
+            over += f" and {counted(draws, 'draw')} of random weights"
         shown = f"{_extreme(some)[1]} {over}; the rule: two standard errors from {LIMIT}"
         said.append(Finding(_sentence(some, methods, models, text), shown, "sane", trace and trace(some)))
     return said, untold
@@ -161,7 +176,7 @@ def sanity_findings(checked: Sequence[Checked], trace: Trace | None = None) -> t
 def _sentence(some: Sequence[Checked], methods: Sequence[str], models: Sequence[str], text: str) -> str:
     plural = text.replace("depends", "depend").replace("does not", "do not")
     alone = some[0].check == "independent"
-    when = "with one layer random at a time" if alone else "with all of them random"
+    when = _RANDOM[some[0].check]
     bound = "" if len(some) == 1 else "at most " if some[0].verdict.depends else "at least "
     if alone:  # the number is that of the layer which matters least
         bound = "at most " if some[0].verdict.depends else "up to "
@@ -182,11 +197,11 @@ def _extreme(some: Sequence[Checked]) -> tuple[tuple[float, float], str]:
 
 def _unclear(some: Sequence[Checked], methods: Sequence[str], models: Sequence[str]) -> str:
     alone = some[0].check == "independent"
-    subject = "every layer" if alone else "the weights"
-    what = f"Whether maps by {listed(methods, 9)} depend on {subject} of {listed(models, 9)}"
+    what = f"Whether maps by {listed(methods, 9)} depend on {SUBJECT[some[0].check]} of {listed(models, 9)}"
     draws, _, images = some[0].row.values["spearman"].shape
     if draws * images < 2:
-        return f"{what} cannot be told from one image and one draw of random weights."
+        draw = "" if some[0].check == "data" else " and one draw of random weights"
+        return f"{what} cannot be told from one image{draw}."
     if alone:
         return f"{what} is unclear: of some layers, the rank correlation lies within two standard errors of {LIMIT}."
     ends = sorted(one.correlation[0] for one in some)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar
 
 import torch
 
 from suffice.attribution import Attribution, attribute, find_method, list_methods
 from suffice.errors import OptionError, UnreadableImage
+from suffice.study.files import files_of, with_paths
 from suffice.study.kinds.classes import Classes, Target, no_such_class, targets_of_images
 from suffice.study.measurement import Found, Measurement, Options, Work
 from suffice.vision import Classifier
@@ -74,13 +76,22 @@ class Maps(Measurement):
         """The method, in all rows."""
         return {"method": self.label or self.method}
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Those among the options of the method."""
+        return files_of(find_method(self.method), self.options)
+
+    @cached_property
+    def _options(self) -> dict[str, Any]:
+        return with_paths(find_method(self.method), self.options)
+
     def misfit(self, net: Classifier) -> str | None:
         """Why the method cannot be used with a model; None where it can."""
-        return find_method(self.method).incompatibility(net, self.options) or no_such_class(net, self.target)
+        return find_method(self.method).incompatibility(net, self._options) or no_such_class(net, self.target)
 
     def questions(self, net: Classifier) -> float | None:
         """Inputs that an image puts through the model."""
-        return find_method(self.method).questions_of(net, dict(self.options))
+        return find_method(self.method).questions_of(net, self._options)
 
     def measure(self, work: Work) -> Found:
         """Make maps."""
@@ -105,7 +116,7 @@ class Maps(Measurement):
         targets = targets_of_images(work, self.target_class, self.target)
         how: dict[str, Any] = {"seed": work.seed, "runner": work.runner, "on_error": "skip"}
         try:
-            return attribute(work.net, work.images, self.method, targets, **how, **self.options)
+            return attribute(work.net, work.images, self.method, targets, **how, **self._options)
         except UnreadableImage:
             none = torch.zeros(0)
             settings = {"method": self.method}
