@@ -31,7 +31,7 @@ HEADINGS = {
         "beam_width", "search", "prefer_disjoint", "exhaustive", "deletion_orders", "max_mses", "max_size",
         "max_questions",
     ),
-    "Certainty": ("minimal", "certify", "confirm"),
+    "Certainty": ("minimal", "certify", "subset_budget", "confirm"),
     "Extras": ("contrastive", "necessary", "refine", "stability", "second_baseline"),
     RUN: ("batch", "precision", "compile"),
     OUTPUT: ("figures", "format", "regions", "subexplanations", "overwrite", "as_json"),
@@ -114,6 +114,9 @@ def evidence(
         typer.Option(
             help="Certify MSEs of up to this many cells (check all their subsets); 'none' for all; default: 6."
         ),
+    ] = None,
+    subset_budget: Annotated[
+        int | None, typer.Option(help="Most subsets to ask about to certify the MSEs of one image; default: 20000.")
     ] = None,
     confirm: Annotated[
         Literal["doubtful", "all", "none"] | None,

@@ -23,6 +23,7 @@ PHRASES = {
 }
 NAMES = {"batch_size": "batch", "targets": "target", "methods": "method"}  # other names of options
 _LISTED = re.compile(r"suffice\.list_models\('([^']*)'\) lists them all")
+_OR_NONE = re.compile(r"^(--[\w-]+ .*; it can be .* or )None\.$")  # of an option of the command itself
 # Not a part of a path, such as runs/seed=3/photo.png.
 _ARGUMENT = re.compile(
     r"""(?<![^\s(`])(?P<name>[a-z]\w*)=(?P<value>'[^']*'|"[^"]*"|\[[^\]]*\]|\([^)]*\)|-?\w+(?:\.\d+)?|…|)(?![/\\\w]|\.\w|,\w)""",
@@ -42,6 +43,8 @@ def for_command(text: str, options: Collection[str]) -> str:
         '--threshold 2.0; it can be a number from 0 to 1.'
         >>> for_command("Write size=, mean= and std=.", ["--size", "--mean", "--std"])
         'Write --size, --mean and --std.'
+        >>> for_command("certify=-1; it can be a whole number from 0 on or None.", ["--certify"])
+        '--certify -1; it can be a whole number from 0 on or none.'
         >>> for_command("rise: masks=-1", ["--size"])
         'rise: masks=-1'
     >>> for_command("There is no file or folder 'seed=3/size=7.png'.", ["--seed", "--size"])
@@ -52,7 +55,7 @@ def for_command(text: str, options: Collection[str]) -> str:
         if all(option in options for option in named):
             text = text.replace(phrase, instead)
     text = _LISTED.sub(r"suffice models '\1' lists them all", text)
-    return _ARGUMENT.sub(lambda found: _option(found, options), text)
+    return _OR_NONE.sub(r"\1none.", _ARGUMENT.sub(lambda found: _option(found, options), text))
 
 
 def of_this_command(text: str) -> str:

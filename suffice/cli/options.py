@@ -148,7 +148,13 @@ def note_earlier(earlier: int, images: int) -> None:
 
 
 def note_unfinished(folder: str | Path) -> None:
-    """Say where the finished part of a study is, and how to go on."""
+    """Say where the finished part of a study is, and how to go on; or that nothing of it was begun."""
+    from suffice.study.plan import PLAN
+    from suffice.study.store import Store
+
+    if not Store(folder).exists(PLAN):
+        output.note("Nothing was started yet; run the same command again to begin.")
+        return
     output.note(f"What is finished is in {folder}; run the same command again to continue.")
 
 

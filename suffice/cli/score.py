@@ -143,7 +143,7 @@ def score(
         return
     marks = {0: "{}", 1: "{} ①", 2: "{} ②"}
     cells = list(table.cells(lambda text, rank: marks[rank].format(text)))
-    title = f"{table.images} images, protocol {table.protocol}"
+    title = f"{table.counted}, protocol {table.protocol}"
     output.print_table(title, table.headings, cells, right=range(2, len(table.headings)))
     output.note(*table.notes())
     for name, misfits in left_out.items():

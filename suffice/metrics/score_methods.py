@@ -141,7 +141,9 @@ def score_table(
         net.name: provenance(net, settings, precision=Runner(net, precision=precision).precision)
         for net in dict.fromkeys(n for n, _ in pairs)
     }
-    table = ScoreTable((), tuple(metrics), chosen.name, len(opened), tuple(skipped), about)
+    unread = {skip.index for skip in skipped}
+    index = tuple(i for i in range(len(opened) + len(skipped)) if i not in unread)
+    table = ScoreTable((), tuple(metrics), chosen.name, len(opened), tuple(skipped), about, index)
     runner: Runner | None = None
     for number, (net, entry) in enumerate(pairs):
         if runner is None or runner.net is not net:

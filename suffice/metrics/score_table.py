@@ -70,10 +70,11 @@ class ScoreTable:
         rows: One for each model and method.
         metrics: Names of the columns: metrics, or parts of them such as ``"insertion/gray"``.
         protocol: By which they were measured.
-        images: How many images.
-        skipped: Images that could not be read.
+        images: How many images were measured.
+        skipped: Images that could not be read, or have an error in some row.
         about: All that has to be known to make the same table again, by name of the model; see
             :func:`suffice.vision.provenance.provenance`.
+        index: Position of each image among those that were given; default: all were measured.
     """
 
     rows: tuple[TableRow, ...]
@@ -82,6 +83,7 @@ class ScoreTable:
     images: int
     skipped: tuple[Skip, ...] = ()
     about: Mapping[str, Any] = field(default_factory=dict)
+    index: Sequence[int] = ()
 
     @classmethod
     def of(cls, scores: Iterable[Scores] | Mapping[str, Scores], metrics: Sequence[str] | None = None) -> ScoreTable:
@@ -183,6 +185,13 @@ class ScoreTable:
         return list(dict.fromkeys(fact for row in self.rows for fact in row.facts))
 
     @property
+    def counted(self) -> str:
+        """How many images were measured, and how many could not be, in words."""
+        left_out = len({skip.index for skip in self.skipped} - set(self.index))
+        images = f"{self.images} image{'' if self.images == 1 else 's'}"
+        return f"{images} ({left_out} skipped)" if left_out else images
+
+    @property
     def headings(self) -> list[str]:
         """Above the columns; an arrow says which way is better."""
         named = map(with_arrow, self.metrics)
@@ -202,7 +211,7 @@ class ScoreTable:
         """The table in Markdown: best bold, second best in italics, then, as ``notes``, who is clearly better."""
         marks = ("{}", "**{}**", "*{}*")
         lines = markdown_table(self.headings, self.cells(lambda text, place: marks[place].format(text)))
-        about = f"over {self.images} images; protocol `{self.protocol}`; best bold, second italic."
+        about = f"over {self.counted}; protocol `{self.protocol}`; best bold, second italic."
         verdicts = ["", *(f"- {note}" for note in self.notes())] if notes else []
         return "\n".join([*lines, "", f"Mean ± standard error {about}", *verdicts]) + "\n"
 
@@ -235,11 +244,11 @@ class ScoreTable:
             summary.append({**line, **facts, "seconds_per_image": row.seconds})
             values = {metric: row.values[metric].tolist() for metric in self.metrics}
             targets = [None] * self.images if row.targets is None else row.targets.tolist()
-            for image in range(self.images):
+            for image, position in enumerate(self.index or range(self.images)):
                 which = {
                     "image": row.names[image] if row.names else None,
                     "image_id": row.ids[image] if row.ids else None,
-                    "index": image,
+                    "index": position,
                     "target": targets[image],
                 }
                 long.append({**own, **which, **{metric: values[metric][image] for metric in self.metrics}})

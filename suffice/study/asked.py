@@ -88,7 +88,9 @@ def read_file(path: str | Path) -> tuple[Asked, str]:
     file = Path(path)
     try:
         text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise StudyError(f"{file} cannot be read: {error.strerror or error}.") from error
+    except UnicodeDecodeError as error:
         raise StudyError(f"{file} cannot be read: {error}") from error
     read: Callable[[str], Any] = json.loads if file.suffix == ".json" else tomllib.loads
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,8 @@ def score_tables(plan: Plan, store: Store, order: str | None = None) -> dict[str
     """One table for each table of scores of a study, by its name.
 
     A row is a model and a method, once all its images are done; ``seconds`` are those of its map, and ``forwards`` the
-    inputs that it put through the model, both for an image. Images with an error have no values.
+    inputs that it put through the model, both for an image that was measured. Images with an error have no values, and
+    those with an error in every row are left out.
 
     Args:
         plan: Of the study.
@@ -67,27 +69,34 @@ def _table(plan: Plan, store: Store, name: str) -> ScoreTable | None:
     """The table of a name; None where no row is done."""
     rows: list[TableRow] = []
     skipped: dict[int, Skip] = {}
+    measured: set[int] = set()
     about: dict[str, Any] = {}
     names = plan.asked.named(name)
     for model in plan.models:
         for one in names:
             shards = finished_shards(plan, store, one, model.label)
             if shards and len(shards) == plan.blocks:
-                rows.append(_row(plan, store, shards, skipped, about))
+                rows.append(_row(plan, store, shards, skipped, measured, about))
     measurement = plan.measurements[names[0]]
     if not rows or not isinstance(measurement, Metrics):
         return None
     changed = [f"{option}={value}" for option, value in measurement.options.items()]
     protocol = ", ".join([measurement.protocol, *changed])
-    return ScoreTable(
-        tuple(rows), tuple(measurement.metrics), protocol, len(plan.names), tuple(skipped.values()), about
-    )
+    index = sorted(measured)
+    kept = tuple(_of_images(row, index) for row in rows)
+    left_out = tuple(skipped.values())
+    return ScoreTable(kept, tuple(measurement.metrics), protocol, len(index), left_out, about, tuple(index))
 
 
 def _row(
-    plan: Plan, store: Store, shards: Sequence[Shard], skipped: dict[int, Skip], about: dict[str, Any]
+    plan: Plan,
+    store: Store,
+    shards: Sequence[Shard],
+    skipped: dict[int, Skip],
+    measured: set[int],
+    about: dict[str, Any],
 ) -> TableRow:
-    """A model and a method; images that have an error and what is known about the model are added to the last two."""
+    """A model and a method; to the last three are added images with an error, those without, and the model's facts."""
     measurement = plan.measurements[shards[0].measurement]
     assert isinstance(measurement, Metrics)
     count = len(plan.names)
@@ -102,6 +111,7 @@ def _row(
         good = found.filter(found["error"].is_null())
         if good.num_rows:
             there = torch.from_numpy(good["index"].to_numpy().copy())
+            measured.update(there.tolist())
             targets[there] = torch.tensor([-1 if t is None else t for t in good["target"].to_pylist()])
             for metric, column in values.items():
                 column[there] = _values(good, metric)
@@ -114,6 +124,17 @@ def _row(
     return TableRow(shards[0].model, measurement.label, floats, seconds, facts, plan.names, ids, known)
 
 
+def _of_images(row: TableRow, index: Sequence[int]) -> TableRow:
+    """The part of a row that is about these images."""
+    return replace(
+        row,
+        values={metric: values[index] for metric, values in row.values.items()},
+        names=[row.names[i] for i in index],
+        ids=[row.ids[i] for i in index],
+        targets=None if row.targets is None else row.targets[index],
+    )
+
+
 def _values(rows: pyarrow.Table, metric: str) -> torch.Tensor:
     """The values of a metric, or of a part of one, [N] float64; NaN where there is none."""
     if metric not in rows.column_names:
@@ -124,7 +145,7 @@ def _values(rows: pyarrow.Table, metric: str) -> torch.Tensor:
 
 
 def spent(store: Store, shards: Sequence[Shard]) -> tuple[float, float | None]:
-    """Seconds, and inputs that were put through the model, of an image; NaN and None where nothing is done."""
+    """Seconds, and inputs that were put through the model, of an image; NaN and None where none was measured."""
     import pyarrow.parquet as pq
 
     seconds = forwards = images = 0.0

@@ -69,18 +69,19 @@ def do_shard(plan: Plan, store: Store, shard: Shard, loaded: Loaded, images: Ima
     started, before = time.perf_counter(), loaded.runner.counters.forwards
     event = {"shard": shard.name, "host": socket.gethostname(), "process": os.getpid()}
     store.log({"event": "began", **event, "at": _now()})
-    rows = plan.rows(shard)
+    count = len(plan.rows(shard))
     maps: Attribution | None = None
     problem = ""
     try:
         found = _measured(plan, store, shard, loaded, images)
         table, about, maps = _complete(plan, shard, found), found.about, found.maps
+        count -= len({skip.index for skip in found.skipped})
     except Exception as error:  # whatever it is, it is the shard's alone
         problem = f"{type(error).__name__}: {error}"
         event["traceback"] = traceback.format_exc()
         table, about = _failed(plan, shard, problem), {}
     seconds = time.perf_counter() - started
-    spent = {"seconds": round(seconds, 3), "forwards": loaded.runner.counters.forwards - before, "images": len(rows)}
+    spent = {"seconds": round(seconds, 3), "forwards": loaded.runner.counters.forwards - before, "images": count}
     try:
         if maps is not None:
             store.write(shard.maps, map_files.to_bytes(maps, half=plan.asked.run.maps == "fp16"))

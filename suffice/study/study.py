@@ -84,8 +84,10 @@ class Study:
             made.store, made.asked = store, Plan.load(store).asked
             made._text, made._suffix = "", ""
             return made
-        if Path(path).is_dir():
+        if Path(path).is_dir() or "://" in str(path):
             raise StudyError(f"There is no study in {path}: no {PLAN}.")
+        if not Path(path).exists() and Path(path).suffix not in (".toml", ".json"):
+            raise StudyError(f"There is no study in {path}: no such file or folder.")
         made.asked, made._text = read_file(path)
         made.store, made._suffix = None, Path(path).suffix
         return made

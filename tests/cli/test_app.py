@@ -1,16 +1,20 @@
 """The command line as a whole."""
 
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import suffice
 from suffice.cli import output
+from suffice.cli.app import app
 from suffice.cli.options import writable
-from tests.cli.command import run
+from tests.cli.command import command_of, run
 
+DOCS = Path(__file__).parents[2] / "docs"
 COMMANDS = (
     (), ("models",), ("predict",), ("methods",), ("explain",), ("score",), ("sanity",), ("evidence",), ("train",),
     ("demo",), ("study",), ("study", "run"), ("study", "status"), ("study", "export"),
@@ -56,6 +60,11 @@ def test_help(command):
         (("predict", "one.png", "--model", "timm/resnet10t", "--top", "0"), "--top"),
         (("evidence", "one.png", "--model", "zoo/resnet", "--preset", "iccv"), "no preset 'iccv'"),
         (("evidence", "one.png", "--model", "zoo/resnet", "--threshold", "2"), "--threshold 2.0; it can be a number"),
+        (
+            ("evidence", "one.png", "--model", "zoo/resnet", "--max-size", "0"),
+            "--max-size 0; it can be a whole number from 1 on or none.",
+        ),
+        (("evidence", "one.png", "--model", "zoo/resnet", "--subset-budget", "-1"), "--subset-budget -1; it can be"),
         (("demo", "--networks", "resnte"), "resnte"),
         (("bench", "probe", "--precision", "fp8"), "fp8"),
         (("paint",), "paint"),
@@ -106,3 +115,36 @@ def test_whoever_reads_the_output_may_have_seen_enough():
         )
     assert "Traceback" not in done.stderr
     assert "BrokenPipe" not in done.stderr
+
+
+def options_of(*words):
+    """The options of a command, each with all its names."""
+    command = command_of(app)
+    for word in words:
+        command = command.commands[word]
+    options = [(*one.opts, *one.secondary_opts) for one in command.params]
+    return [names for names in options if names[0].startswith("--") and names[0] not in ("--json", "--version")]
+
+
+def unnamed(options, text):
+    """The options of which a text has no name."""
+    named = set(re.findall(r"(?<![\w-])--[a-z][\w-]*", text))
+    return [names[0] for names in options if not named & set(names)]
+
+
+def section(*words):
+    """The part of the page on the command line that is about a command."""
+    page = (DOCS / "cli.md").read_text("utf-8")
+    return page.split(f"\n## suffice {' '.join(words)}\n")[1].split("\n## ")[0]
+
+
+@pytest.mark.parametrize("command", ["run", "status", "export"])
+def test_the_page_has_every_option_of_studies(command):
+    assert unnamed(options_of("study", command), section("study")) == []
+
+
+@pytest.mark.parametrize("command", [words for words in COMMANDS if words and words not in (("study",), ("bench",))])
+def test_the_page_or_one_that_it_refers_to_has_every_option(command):
+    own = section("study") if command[0] == "study" else section(*command)
+    pages = {"cli.md", *re.findall(r"\]\(([\w-]+\.md)", own)}
+    assert unnamed(options_of(*command), "".join((DOCS / page).read_text("utf-8") for page in sorted(pages))) == []

@@ -109,13 +109,15 @@ def test_every_choice_has_an_option(photos, seen):
     choices = (
         "--threshold 0.8 --keeps both --above-baseline --min-confidence 0.2 --exhaustive 1 --deletion-orders 0 "
         "--certify none --confirm all --second-baseline gray --stability --contrastive --necessary --refine 14,28 "
-        "--max-questions 900 --max-mses none --max-size none --prefer-disjoint --minimal single"
+        "--max-questions 900 --max-mses none --max-size none --prefer-disjoint --minimal single "
+        "--subset-budget 300"
     )
     run("evidence", photos / "one.png", *MODEL, *choices.split())
     assert seen[0] == Settings(
         threshold=0.8, keeps="both", above_baseline=True, min_confidence=0.2, exhaustive=1, deletion_orders=0,
         certify=None, confirm="all", second_baseline="gray", stability=True, contrastive=True, necessary=True,
         refine=(14, 28), max_questions=900, max_mses=None, max_size=None, prefer_disjoint=True, minimal="single",
+        subset_budget=300,
     )  # fmt: skip
 
 
@@ -132,7 +134,7 @@ def test_what_is_broken_is_named_and_skipped(photos):
     ("given", "said"),
     [
         (("--max-size", "0"), "--max-size 0; it can be a whole number from 1 on"),
-        (("--max-mses", "-4"), "--max-mses -4; it can be a whole number from 0 on"),
+        (("--max-mses", "-4"), "--max-mses -4; it can be a whole number from 0 on or none."),
         (("--max-mses", "many"), "--max-mses 'many'; expected a whole number, or none"),
         (("--threshold", "2"), "--threshold 2.0; it can be a number above 0 to 1"),
         (("--refine", "14,x"), "--refine 'x'; expected a whole number"),

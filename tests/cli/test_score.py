@@ -5,6 +5,7 @@ import json
 import pytest
 
 import suffice.metrics
+from suffice.cli import output
 from suffice.study.plan import Plan
 from tests.cli.command import run
 
@@ -22,6 +23,18 @@ def test_table_files_and_what_is_left_out(photos):
     assert "①" in done.stdout
     assert "do not fit zoo/resnet: rollout" in done.stderr
     assert {p.suffix for p in (photos / "scores").glob("scores.*")} == {".md", ".tex", ".csv", ".json", ".parquet"}
+
+
+@pytest.mark.parametrize("out", [(), ("--out", "scores")])
+def test_the_title_says_how_many_images_were_measured(photos, monkeypatch, out):
+    (photos / "three.png").write_bytes(b"broken")
+    given = ("score", ".", *MODEL, "--method", "gradient", "--metric", "sparseness", *out)
+    with monkeypatch.context() as patch:
+        patch.setattr(output, "print_table", lambda title, *_, **__: print(title))
+        done = run(*given, cwd=photos, code=1)
+    assert done.stdout == "2 images (1 skipped), protocol default\n"
+    told = json.loads(run(*given, "--json", cwd=photos, code=1).stdout)
+    assert (told["images"], [skip["name"] for skip in told["skipped"]]) == (2, ["three.png"])
 
 
 def test_a_grid_crosses_its_values(photos):

@@ -55,11 +55,13 @@ def test_tables_name_images_and_targets(photos, tmp_path):
     table = score_table(net, photos, ["gradient"], ["insertion"], on_error="skip", on_table=tables.append)
     assert [row.method for row in tables[-1].rows] == ["gradient"]
     assert (table.images, [skip.index for skip in table.skipped]) == (3, [1])
+    assert (table.index, table.counted) == ((0, 2, 3), "3 images (1 skipped)")
     table.write(tmp_path / "out")
     long = pq.read_table(tmp_path / "out" / "scores.parquet")
     good = photos[[0, 2, 3]]
     assert long["image"].to_pylist() == good.names
     assert long["image_id"].to_pylist() == good.ids
+    assert long["index"].to_pylist() == [0, 2, 3]
     assert long["target"].to_pylist() == net.predict(good).targets.tolist()
     about = stored(long)
     check(about["models"][net.name], net)

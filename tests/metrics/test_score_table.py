@@ -12,6 +12,7 @@ from suffice.attribution import attribute
 from suffice.errors import OptionError
 from suffice.metrics import Scores, ScoreTable, measure
 from suffice.metrics.score_table import TableRow
+from suffice.vision.stream import Skip
 from tests.attribution.nets import pictures, small_cnn
 
 
@@ -63,6 +64,19 @@ def test_facts_are_columns(known, tmp_path):
     written = list(csv.DictReader((tmp_path / "scores.csv").open(encoding="utf-8")))
     assert [row["masks"] for row in written] == ["70.5", "", ""]
     assert made.to_latex().startswith("\\begin{tabular}{llrrrr}")
+
+
+def test_how_many_images_were_measured_and_how_many_were_not(known, tmp_path):
+    assert "± standard error over 8 images; protocol" in known.to_markdown()
+    assert known.counted == "8 images"
+    skips = (Skip(2, "a.png", "broken"), Skip(5, "b.png", "broken"))
+    made = replace(known, skipped=skips)
+    assert "over 8 images (2 skipped); protocol" in made.to_markdown()
+    placed = replace(made, index=(0, 1, 3, 4, 5, 6, 7, 8))  # the second has an error in some rows only
+    assert placed.counted == "8 images (1 skipped)"
+    placed.write(tmp_path)
+    assert pq.read_table(tmp_path / "scores.parquet")["index"].to_pylist()[:8] == list(placed.index)
+    assert replace(known, images=1).counted == "1 image"
 
 
 def test_files(known, tmp_path):

@@ -3,11 +3,13 @@
 import csv
 import json
 
+import pyarrow.parquet as pq
 import pytest
 
 from suffice.errors import StudyError
 from suffice.metrics import Entry, score_table
 from suffice.study import Study
+from suffice.study.kinds.metrics import Metrics
 from suffice.vision import load, open_images
 from tests.study.small import MEASURE, SUM, small_study, write_pictures
 from tests.study.test_several import MEASURED
@@ -91,8 +93,49 @@ def test_images_with_an_error_have_no_value(tmp_path):
     table = (
         small_study(pictures, measure=MEASURED, run=RUN).run(tmp_path / "run", device="cpu").score_tables()["scores"]
     )
-    assert [row.values["insertion"].isnan().tolist() for row in table.rows] == [[False] * 5 + [True]] * 5
+    assert [row.values["insertion"].isnan().tolist() for row in table.rows] == [[False] * 5] * 5
     assert [skip.index for skip in table.skipped] == [5]
+
+
+def test_images_that_cannot_be_read_count_nowhere(tmp_path):
+    """What an image takes, and how many there are, is the same with them and without."""
+    measure = {name: MEASURE[name] for name in ("maps", "scores")}
+    tables = {}
+    for name, broken in (("whole", ()), ("broken", (0, 3))):
+        folder = write_pictures(tmp_path / name, 6)
+        kept = [f"{number:03d}.png" for number in range(6) if number not in (0, 3)]
+        for number in (0, 3):
+            (folder / f"{number:03d}.png").unlink()
+            if broken:
+                (folder / f"{number:03d}.png").write_bytes(b"")
+        study = small_study(folder, models=SUM, measure=measure, run=RUN).run(tmp_path / f"{name}-run", device="cpu")
+        tables[name] = study.score_tables()["scores"]
+        assert [name for row in tables[name].rows for name in row.names] == kept
+    whole, broken = tables["whole"], tables["broken"]
+    assert (whole.counted, broken.counted) == ("4 images", "4 images (2 skipped)")
+    assert broken.rows[0].facts["forwards"] == whole.rows[0].facts["forwards"]
+    assert broken.rows[0].values["insertion"].tolist() == pytest.approx(whole.rows[0].values["insertion"].tolist())
+    assert broken.rows[0].targets.tolist() == whole.rows[0].targets.tolist()
+    broken.write(tmp_path / "out")
+    assert pq.read_table(tmp_path / "out/scores.parquet")["index"].to_pylist() == [1, 2, 4, 5]
+    assert next(csv.DictReader((tmp_path / "out/scores.csv").open(encoding="utf-8")))["images"] == "4"
+
+
+def test_an_image_with_an_error_in_one_row_counts(tmp_path, pictures, monkeypatch):
+    measure = Metrics.measure
+
+    def failing(self, work):
+        if self.label == "coarse":
+            raise RuntimeError("ill")
+        return measure(self, work)
+
+    monkeypatch.setattr(Metrics, "measure", failing)
+    study = small_study(pictures, models=SUM, measure=MEASURED, run=RUN).run(tmp_path / "run", device="cpu")
+    table = study.score_tables()["scores"]
+    assert table.counted == "6 images"
+    assert len(table.skipped) == 6
+    bad = {row.method: row.values["insertion"].isnan().all().item() for row in table.rows}
+    assert bad == {"occlusion": False, "coarse": True, "center": False}
 
 
 def test_rows_that_are_not_done_are_left_out(tmp_path, pictures):

@@ -190,7 +190,7 @@ def seconds(study: Study, tables: Sequence[str]) -> str:
         f"FROM parquet_kv_metadata({files(study, *tables)})\n"
         "WHERE decode(key) = 'spent' AND file_name NOT IN (\n"
         f"SELECT file_name FROM parquet_kv_metadata({files(study, *tables)}) WHERE decode(key) = 'failed'\n)\n"
-        "GROUP BY ALL\nORDER BY measurement, model;"
+        f"GROUP BY ALL\nHAVING {part('images')} > 0\nORDER BY measurement, model;"
     )
 
 
