@@ -10,13 +10,15 @@ import difflib
 import fnmatch
 import inspect
 from collections.abc import Callable, Iterable
-from functools import cache
+from functools import cache, wraps
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pkgutil import iter_modules
 from typing import Any, Generic, Protocol, TypeVar
 
 from suffice.errors import OptionError
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def matching(names: Iterable[str], pattern: str) -> list[str]:
@@ -97,6 +99,53 @@ def unknown(kind: str, name: str, known: Iterable[str], aliases: Iterable[str] =
     """
     hint = did_you_mean(name, [*known, *aliases]) or f" There are {', '.join(known)}."
     return OptionError(f"There is no {kind} {name!r}.{hint}")
+
+
+def check_arguments(function: Callable[..., Any], given: Iterable[str], options: Iterable[str] = ()) -> None:
+    """Raise an error where a keyword given to a function is nearly one of its arguments, and suggest that one.
+
+    Args:
+        function: What was called.
+        given: The keywords.
+        options: Those that mean something else, such as the options of a method.
+
+    Example:
+        >>> def paint(image, colors=3, **options): ...
+        >>> check_arguments(paint, ["color", "brush"])
+        Traceback (most recent call last):
+        suffice.errors.OptionError: paint has no argument 'color'. Did you mean colors=?
+    """
+    own = [p.name for p in inspect.signature(function).parameters.values() if p.kind is not p.VAR_KEYWORD]
+    known = {*own, *options}
+    for name in given:
+        near = difflib.get_close_matches(name, own, n=1, cutoff=0.8)
+        if near and name not in known:
+            raise OptionError(f"{function.__name__} has no argument {name!r}. Did you mean {near[0]}=?")
+
+
+def suggests_arguments(function: Function) -> Function:
+    """A function without ``**options`` that says of a keyword that it does not have which one could be meant.
+
+    Example:
+        >>> @suggests_arguments
+        ... def paint(image, *, colors=3): ...
+        >>> paint("cat.png", brush=1)
+        Traceback (most recent call last):
+        suffice.errors.OptionError: paint has no argument 'brush'. See help(paint).
+    """
+    known = inspect.signature(function).parameters
+
+    @wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        unknown = [name for name in kwargs if name not in known]
+        check_arguments(function, unknown)
+        if unknown:
+            name = function.__name__
+            hint = did_you_mean(unknown[0], known) or f" See help({name})."
+            raise OptionError(f"{name} has no argument {unknown[0]!r}.{hint}")
+        return function(*args, **kwargs)
+
+    return called  # type: ignore[return-value]
 
 
 def keyword_options(function: Callable[..., Any], name: str) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+SOURCES = [*(ROOT / "suffice").rglob("*.py"), *(ROOT / "docs").glob("*.md")]
 
 
 @pytest.fixture(scope="module")
@@ -20,6 +21,16 @@ def project():
 def declared(project):
     found = (re.fullmatch(r"Programming Language :: Python :: 3\.(\d+)", line) for line in project["classifiers"])
     return sorted(int(match[1]) for match in found if match)
+
+
+def test_extras_that_messages_name_are_declared_and_all_of_them_are_in_dev(project):
+    extras = project["optional-dependencies"]
+    (ours,) = (re.fullmatch(r"suffice\[(.*)\]", line)[1] for line in extras["dev"] if line.startswith("suffice["))
+    assert {*ours.split(","), "dev"} == set(extras)
+    said = [re.findall(r"pip install 'suffice\[([\w-]+)\]'", path.read_text("utf-8")) for path in SOURCES]
+    named = {name for names in said for name in names}
+    assert "superpixels" in named
+    assert not named - set(extras)
 
 
 def test_importing_is_quiet():

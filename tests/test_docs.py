@@ -72,12 +72,21 @@ def test_numbers_in_the_first_walk_are_what_comes_out(tmp_path):
     run("\n".join(lines), tmp_path)
 
 
-def test_every_method_is_held_against_an_original():
+@pytest.mark.parametrize(("kind", "known"), [("method", suffice.list_methods), ("metric", suffice.list_metrics)])
+def test_every_method_and_metric_is_held_against_an_original(kind, known):
     page = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
-    table = page.split("## How closely each method agrees with its original")[1].split("\n## ")[0]
+    table = page.split(f"## How closely each {kind} agrees with its original")[1].split("\n## ")[0]
     first = [row.split("|")[1] for row in table.splitlines() if row.startswith("| `")]
     named = re.findall(r"`([^`]+)`", " ".join(first))
-    assert sorted(named) == suffice.list_methods()
+    assert sorted(named) == known()
+
+
+def test_methods_missing_in_the_tables_of_advice_are_in_the_table_it_names():
+    advice = " ".join((ROOT / "docs" / "which-method.md").read_text("utf-8").split())
+    newer = re.search(r"((?:`[\w-]+`, )+and `[\w-]+`) are newer [^.]*\(methods\.md#all-methods\)", advice)
+    methods = re.findall(r"`([\w-]+)`", newer[1])
+    assert len(methods) >= 7
+    assert not set(methods) - rows_of(ROOT / "docs" / "tables" / "real-all.md").keys()
 
 
 def test_every_method_and_metric_can_be_cited():

@@ -10,20 +10,23 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from suffice.attribution.api import check_fit, explain
 from suffice.attribution.method import Method, Need, find_method
 from suffice.attribution.methods.gradient import Reduction, over_channels
-from suffice.errors import OptionError
+from suffice.errors import AnatomyError, OptionError
+from suffice.options import check_options
 from suffice.perturb import enlarge
 from suffice.perturb.batch import Batch
 from suffice.perturb.runner import Runner
-from suffice.vision import Model, as_classifier
+from suffice.vision import Classifier, Model, as_classifier
+from suffice.vision.anatomy.structure import Layout
+from suffice.vision.anatomy.trace import find_modules, name_of
 
 
 def from_function(
-    function: Callable[[torch.nn.Module, Tensor, Tensor], Any],
+    function: Callable[[nn.Module, Tensor, Tensor], Any],
     name: str | None = None,
     *,
     needs: tuple[Need, ...] = ("gradients",),
@@ -86,33 +89,40 @@ def from_captum(algorithm: type, *, reduction: Reduction = "sum", **options: Any
     return Method(name, adapted, f"{name}, by Captum.", needs=("gradients",), as_it_is=True)
 
 
-def from_cam(algorithm: type, *, layer: str | None = None, **options: Any) -> Method:
+def from_cam(algorithm: Callable[..., Any], *, layer: str | nn.Module | None = None, **options: Any) -> Method:
     """A CAM of the package pytorch-grad-cam as a method, for ``suffice.attribute(net, images, method)``.
 
     Args:
-        algorithm: A class such as ``pytorch_grad_cam.GradCAM``.
-        layer: Name of the layer it reads; default: the one that the anatomy of the model names.
+        algorithm: A class such as ``pytorch_grad_cam.GradCAM``; with arguments of its own, a partial of it:
+            ``functools.partial(AblationCAM, batch_size=8)``.
+        layer: The layer it reads, by its name or as a module of the model; default: the one that the anatomy of the
+            model names. The anatomy also says how its output is laid out, in place of a ``reshape_transform``.
         **options: Of the call, such as ``eigen_smooth=True``.
     """
+    check_options({"layer": layer}, from_cam)
+    own = f"cam.{getattr(getattr(algorithm, 'func', algorithm), '__name__', 'algorithm')}"
 
     def adapted(batch: Batch) -> Tensor:
         anatomy = batch.net.anatomy
-        name = layer or anatomy.target_layer
+        name, part = _layer_read(batch.net, layer)
         targets = [itemgetter((..., target)) for target in batch.targets.tolist()]
         with torch.enable_grad(), _gradients_kept(batch.net.module):
             made = algorithm(
                 model=batch.net.module,
-                target_layers=[batch.net.module.get_submodule(name)],
+                target_layers=[part],
                 reshape_transform=lambda activation: anatomy.maps(name, activation),
+                **_ablating(algorithm, anatomy.layout(name)),
             )
             # The parameters are frozen, so that the graph begins at the inputs.
             inputs = batch.inputs.detach().clone().requires_grad_()
             with made as cam:
-                found = cam(input_tensor=inputs, targets=targets, **options)
+                try:
+                    found = cam(input_tensor=inputs, targets=targets, **options)
+                except IndexError as error:  # of which pytorch-grad-cam would go on without maps
+                    raise OptionError(f"{own} cannot read {name!r} of {batch.net.name}: {error}.") from error
         return torch.as_tensor(np.asarray(found)).to(batch.pixels.device)
 
-    name = f"cam.{getattr(algorithm, '__name__', 'algorithm')}"
-    return Method(name, adapted, f"{name}, by pytorch-grad-cam.", needs=("gradients", "feature maps"), as_it_is=True)
+    return Method(own, adapted, f"{own}, by pytorch-grad-cam.", needs=("gradients", "feature maps"), as_it_is=True)
 
 
 def as_explain_func(
@@ -130,7 +140,7 @@ def as_explain_func(
     classifier = as_classifier(net)
     check_fit(chosen, classifier, options)
 
-    def explain_func(model: torch.nn.Module, inputs: Any, targets: Any, **_: Any) -> np.ndarray:
+    def explain_func(model: nn.Module, inputs: Any, targets: Any, **_: Any) -> np.ndarray:
         own = classifier.with_module(model)
         mean, std = (torch.tensor(v, device=own.device).view(-1, 1, 1) for v in (own.mean, own.std))
         pixels = torch.as_tensor(inputs, dtype=torch.float32).to(own.device) * std + mean
@@ -147,8 +157,30 @@ def as_explain_func(
     return explain_func
 
 
+def _layer_read(net: Classifier, layer: str | nn.Module | None) -> tuple[str, nn.Module]:
+    """Name and module of a layer whose maps the anatomy of a model can read."""
+    try:
+        name = name_of(layer, net.module) if isinstance(layer, nn.Module) else layer or net.anatomy.target_layer
+        part = find_modules(net.module, [name])[name]
+        net.anatomy.layout(name)
+    except AnatomyError as error:
+        hint = " Copies of a model have the same names, but other modules." if isinstance(layer, nn.Module) else ""
+        raise OptionError(f"layer= is none of {net.name} that can be read: {error}{hint}") from error
+    return name, part
+
+
+def _ablating(algorithm: Callable[..., Any], layout: Layout) -> dict[str, Any]:
+    """What AblationCAM is told of a layer whose channels come last; by itself it blanks channels that come first."""
+    chosen = "ablation_layer" in getattr(algorithm, "keywords", {})
+    if layout.form == "nchw" or chosen or "ablation_layer" not in inspect.signature(algorithm).parameters:
+        return {}
+    from pytorch_grad_cam import AblationLayerVit
+
+    return {"ablation_layer": AblationLayerVit()}
+
+
 @contextmanager
-def _gradients_kept(module: torch.nn.Module) -> Iterator[None]:
+def _gradients_kept(module: nn.Module) -> Iterator[None]:
     """Within it the parameters have no gradients, and others may clear them; afterwards they are as before."""
     before = [(parameter, parameter.grad) for parameter in module.parameters()]
     try:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
-import inspect
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -19,6 +17,7 @@ from suffice.errors import OptionError, SufficeWarning, UnreadableImage
 from suffice.options import Range, check_options
 from suffice.perturb.batch import Batch
 from suffice.perturb.runner import AnyPrecision, Runner
+from suffice.plugins import check_arguments
 from suffice.progress import counted, plan, reports
 from suffice.vision import Classifier, Model, as_classifier, open_images
 from suffice.vision.anatomy.preserve import preserved
@@ -96,14 +95,13 @@ def attribute(
     """
     check_options({"seed": seed, "on_error": on_error}, attribute)
     net = as_classifier(net)
+    methods = [find_method(one) for one in ([method] if isinstance(method, (str, Method)) else method)]
+    check_arguments(attribute, options, (name for one in methods for name in one.options))
     if not isinstance(method, (str, Method)):
         runner = Runner.of(net, runner, batch_size=batch_size, precision=precision, compile=compile)
         how = {"targets": targets, "seed": seed, "runner": runner, "on_error": on_error}
-        return _by_each(net, images, [find_method(one) for one in method], how, on_progress, options)
-    chosen = find_method(method)
-    for name in options.keys() - chosen.options.keys():  # perhaps not one of the method that was meant
-        if near := difflib.get_close_matches(name, inspect.signature(attribute).parameters, n=1, cutoff=0.8):
-            raise OptionError(f"attribute has no argument {name!r}. Did you mean {near[0]}=?")
+        return _by_each(net, images, methods, how, on_progress, options)
+    chosen = methods[0]
     options = _by_name(options, net)
     chosen.check(options)
     check_fit(chosen, net, options)

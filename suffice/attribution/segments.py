@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from suffice.errors import OptionError
+from suffice.errors import MissingExtra
 from suffice.perturb.baselines import Baseline
 from suffice.perturb.batch import Batch, Output
 from suffice.perturb.probe import Probe
@@ -69,9 +69,8 @@ def superpixels(pixels: Tensor, count: int) -> Tensor:
     try:
         from skimage.segmentation import slic
     except ImportError as error:
-        raise OptionError(
-            "Superpixels are made by scikit-image, which is not installed: pip install scikit-image, or write "
-            "segments='grid'."
+        raise MissingExtra(
+            "Superpixels need scikit-image: pip install 'suffice[superpixels]'; or write segments='grid'."
         ) from error
     images = pixels.permute(0, 2, 3, 1).double().cpu().numpy()
     made = [np.unique(slic(image, n_segments=count, start_label=0), return_inverse=True)[1] for image in images]

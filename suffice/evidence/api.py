@@ -25,12 +25,14 @@ from suffice.perturb import Runner
 from suffice.perturb.baselines import Baseline
 from suffice.perturb.masks import Cells
 from suffice.perturb.runner import AnyPrecision
+from suffice.plugins import suggests_arguments
 from suffice.progress import reports
 from suffice.vision import Model, as_classifier
 from suffice.vision.classifier import Targets
 from suffice.vision.stream import OnError
 
 
+@suggests_arguments
 @reports("Searching")
 def find_evidence(
     net: Model,

@@ -20,6 +20,7 @@ from suffice.metrics.scores import Scores
 from suffice.options import check_options
 from suffice.perturb.batch import Batch
 from suffice.perturb.runner import AnyPrecision, Runner
+from suffice.plugins import check_arguments
 from suffice.progress import counted, reports
 from suffice.vision import Classifier, Images, Model, as_classifier, open_images
 from suffice.vision.classifier import Targets, targets_of
@@ -97,6 +98,7 @@ def measure(
     runner = Runner.of(net, runner, batch_size=batch_size, precision=precision, compile=compile)
     wanted = [str(one) for one in ([metric] if isinstance(metric, (str, Metric)) else metric)]
     chosen = find_protocol(protocol)
+    check_arguments(measure, options, (option for name in wanted for option in find_metric(name).options))
     choices = choices_of(wanted, chosen, options)
     source = maps if isinstance(maps, Attribution) else None
     opened = _with_maps(open_images(images.detach() if isinstance(images, Tensor) else images), source)

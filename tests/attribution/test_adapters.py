@@ -1,5 +1,7 @@
 """Methods of other packages, and ours for others."""
 
+from functools import partial
+
 import captum.attr as captum
 import numpy as np
 import pytest
@@ -67,6 +69,90 @@ def test_cams_of_the_real_pytorch_grad_cam(net):
         assert theirs.shape == (32, 32)
         if own.max() > own.min():
             assert torch.corrcoef(torch.stack([theirs.flatten(), own.flatten()]))[0, 1] > 0.9
+
+
+def tokens_as_maps(activation):
+    """As users of pytorch-grad-cam write it: patch tokens without the class token, channels first."""
+    return activation[:, 1:].reshape(len(activation), 4, 4, -1).permute(0, 3, 1, 2)
+
+
+def called_directly(algorithm, net, **made):
+    """Maps by pytorch-grad-cam alone, as its users call it."""
+    from pytorch_grad_cam.utils.model_targets import ClassifierOutputTarget
+
+    module = net.module
+    last, reshape = (module.second, None) if hasattr(module, "second") else (module.blocks[1].norm1, tokens_as_maps)
+    with algorithm(model=module, target_layers=[last], reshape_transform=reshape, **made) as cam:
+        found = cam(input_tensor=net.normalize(IMAGES), targets=[ClassifierOutputTarget(target) for target in TARGETS])
+    return torch.as_tensor(found)
+
+
+@pytest.mark.parametrize("algorithm", ["GradCAM", "GradCAMPlusPlus", "AblationCAM"])
+@pytest.mark.parametrize("net", [small_cnn, vision_transformer])
+def test_pytorch_grad_cam_through_us_equals_pytorch_grad_cam(net, algorithm):
+    cams = pytest.importorskip("pytorch_grad_cam", reason="needs the package grad-cam")
+    net, algorithm = net(), getattr(cams, algorithm)
+    names = [name for name, _ in net.module.named_modules()]
+    found = suffice.attribute(net, IMAGES, suffice.from_cam(algorithm), TARGETS)
+    assert [name for name, _ in net.module.named_modules()] == names
+    tokens = algorithm is cams.AblationCAM and not hasattr(net.module, "second")
+    theirs = called_directly(algorithm, net, **({"ablation_layer": cams.AblationLayerVit()} if tokens else {}))
+    assert theirs.flatten(1).std(dim=1).max() > 0.1
+    torch.testing.assert_close(found.maps, theirs, rtol=1e-4, atol=1e-5)
+
+
+def test_arguments_of_the_class_are_given_by_a_partial():
+    cams = pytest.importorskip("pytorch_grad_cam", reason="needs the package grad-cam")
+    net = vision_transformer()
+    whole = suffice.attribute(net, IMAGES, suffice.from_cam(cams.AblationCAM), TARGETS)
+    chosen = partial(cams.AblationCAM, batch_size=5, ablation_layer=cams.AblationLayerVit())
+    for algorithm in (partial(cams.AblationCAM, batch_size=5), chosen):
+        found = suffice.attribute(net, IMAGES, suffice.from_cam(algorithm), TARGETS)
+        torch.testing.assert_close(found.maps, whole.maps, rtol=1e-4, atol=1e-5)
+        assert found.settings["method"] == "cam.AblationCAM"
+
+
+class Swallowing(FakeCAM):
+    """Meets an error that its context keeps to itself, as that of pytorch-grad-cam does."""
+
+    def __exit__(self, kind, *_):
+        super().__exit__()
+        return kind is IndexError
+
+    def __call__(self, input_tensor, targets):
+        return input_tensor[0, 7]
+
+
+def test_an_error_that_a_cam_keeps_to_itself_is_said():
+    with pytest.raises(OptionError, match=r"cam\.Swallowing cannot read 'second' of small-cnn: index 7 is out"):
+        suffice.attribute(small_cnn(), IMAGES, suffice.from_cam(Swallowing), TARGETS)
+
+
+def test_a_layer_of_a_cam_is_given_by_its_name_or_as_a_module():
+    net = small_cnn()
+    last = suffice.attribute(net, IMAGES, suffice.from_cam(FakeCAM), TARGETS).maps
+    for layer in ("second", net.module.second):
+        assert torch.equal(suffice.attribute(net, IMAGES, suffice.from_cam(FakeCAM, layer=layer), TARGETS).maps, last)
+    first = suffice.attribute(net, IMAGES, suffice.from_cam(FakeCAM, layer="first"), TARGETS).maps
+    assert first.shape == (3, 16, 16)
+    given = suffice.from_cam(FakeCAM, layer=net.module.first)
+    assert torch.equal(suffice.attribute(net, IMAGES, given, TARGETS).maps, first)
+    vit = vision_transformer()
+    by_name = suffice.attribute(vit, IMAGES, suffice.from_cam(FakeCAM, layer="blocks.1.norm1"), TARGETS).maps
+    given = suffice.from_cam(FakeCAM, layer=vit.module.blocks[-1].norm1)
+    assert torch.equal(suffice.attribute(vit, IMAGES, given, TARGETS).maps, by_name)
+
+
+def test_a_layer_that_a_cam_cannot_read_is_refused():
+    for layer, message in (
+        (small_cnn().module.second, "small-cnn .*a Sequential, is no part of this SmallCNN"),
+        ("secnd", r"no module named 'secnd'\. Did you mean 'second'"),
+        ("head", "how layer 'head' lays out its output is not known"),
+    ):
+        with pytest.raises(OptionError, match=message):
+            suffice.attribute(small_cnn(), IMAGES, suffice.from_cam(FakeCAM, layer=layer))
+    with pytest.raises(OptionError, match=r"layer=\[Sequential[^;]*; it can be a text, a Module or None"):
+        suffice.from_cam(FakeCAM, layer=[small_cnn().module.second])
 
 
 def slopes(model, inputs, targets):

@@ -348,6 +348,10 @@ def test_installed_packages_are_looked_through_once(monkeypatch):
 def test_a_word_of_ours_that_is_nearly_right_is_suggested():
     with pytest.raises(OptionError, match=r"attribute has no argument 'target'\. Did you mean targets=\?"):
         suffice.attribute(small_cnn(), pictures(1), "gradient", target=1)
+    with pytest.raises(OptionError, match=r"attribute has no argument 'target'\. Did you mean targets=\?"):
+        suffice.attribute(small_cnn(), pictures(1), ["gradient", "grad-cam"], target=1)
+    with pytest.raises(OptionError, match="None of gradient, grad-cam has an option 'colour'"):
+        suffice.attribute(small_cnn(), pictures(1), ["gradient", "grad-cam"], colour=1)
     with pytest.raises(OptionError, match="gradient has no option 'colour'; its options are"):
         suffice.attribute(small_cnn(), pictures(1), "gradient", colour=1)
 

@@ -226,5 +226,7 @@ def test_targets_and_mistakes(net):
             find_evidence(net, images, **arguments)
     with pytest.raises(OptionError, match="Ratios of logits"):
         find_evidence(net.replace(score="logit"), images)
-    with pytest.raises(TypeError, match="beam"):
-        find_evidence(net, images, beam=3)
+    hints = {"target": "Did you mean targets=", "beam": "Did you mean 'beam_width'", "zz": "See help"}
+    for name, hint in hints.items():
+        with pytest.raises(OptionError, match=rf"find_evidence has no argument '{name}'\. {hint}"):
+            find_evidence(net, images, **{name: 3})

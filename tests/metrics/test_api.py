@@ -135,6 +135,8 @@ def test_options_go_to_the_metrics_that_have_them():
     assert found["insertion"].protocol["changed"] == ["steps"]
     with pytest.raises(OptionError, match="insertion has no option 'step'; there are baseline, ends"):
         measure(small_cnn(), images, brightness(images), "insertion", step=4)
+    with pytest.raises(OptionError, match=r"measure has no argument 'target'\. Did you mean targets=\?"):
+        measure(small_cnn(), images, brightness(images), ["insertion", "sparseness"], target=4)
     with pytest.raises(OptionError, match=r"expected one or more different names"):
         measure(small_cnn(), images, brightness(images), [])
 

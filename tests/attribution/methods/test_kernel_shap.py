@@ -1,5 +1,6 @@
 """KernelSHAP against Shapley values by brute force, and against Captum."""
 
+import sys
 from itertools import combinations
 from math import comb, factorial
 
@@ -10,7 +11,7 @@ import torch
 from suffice.attribution import attribute, find_method
 from suffice.attribution.methods.kernel_shap import kernel_coalitions
 from suffice.attribution.segments import superpixels
-from suffice.errors import OptionError
+from suffice.errors import MissingExtra, OptionError
 from suffice.perturb import Batch, Runner
 from suffice.perturb.masks import fill_cells
 from suffice.testing import CHECKS, AnyOf, AtLeast, ExactlyOdd, Unless, WeightedSum
@@ -159,6 +160,13 @@ def test_superpixels_keep_the_promises_of_methods(check):
     CHECKS[check](
         lambda net, images: attribute(net, images, "kernel-shap", **options).maps, small_cnn(), pictures(), 1e-4
     )
+
+
+@pytest.mark.parametrize("method", ["kernel-shap", "lime"])
+def test_superpixels_without_scikit_image_say_what_to_install(method, monkeypatch):
+    monkeypatch.setitem(sys.modules, "skimage.segmentation", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'suffice\[superpixels\]'; or write segments='grid'"):
+        attribute(small_cnn(), pictures(1), method, samples=40, grid=2, segments="superpixels")
 
 
 def test_one_cell_has_it_all_and_too_few_samples_are_refused():
