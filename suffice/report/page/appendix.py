@@ -141,10 +141,11 @@ def _paragraph(table: str, measurement: Any, all_of_it: Iterable[Any]) -> str:
         what = "Scores" if kind == "metrics" else "Cross-test"
         return f"{what} ({table}): {judged}, by the protocol {measurement.protocol!r}. {about} {other}".strip()
     if kind == "sanity":
-        return (
-            f"Sanity ({table}): maps of {measurement.method} while weights are made random{cited}, "
-            f"{measurement.check}, {counted(measurement.draws, 'draw')}."
-        )
+        maps = f"Sanity ({table}): maps of {measurement.method}"
+        if measurement.check == "data":
+            return f"{maps} beside those of the same network trained on permuted labels{cited}."
+        draws = counted(measurement.draws, "draw")
+        return f"{maps} while weights are made random{cited}, {measurement.check}, {draws}."
     if kind == "predictions":
         return f"Predictions ({table}): the likeliest classes of whole images, with their softmax probabilities."
     if kind == "activations":
