@@ -34,7 +34,7 @@ HEADINGS = {
     "Certainty": ("minimal", "certify", "subset_budget", "confirm"),
     "Extras": ("contrastive", "necessary", "refine", "stability", "second_baseline"),
     RUN: ("batch", "precision", "compile"),
-    OUTPUT: ("figures", "format", "regions", "subexplanations", "overwrite", "as_json"),
+    OUTPUT: ("figures", "format", "layout", "hide", "numbers", "regions", "subexplanations", "overwrite", "as_json"),
 }  # fmt: skip
 
 
@@ -151,6 +151,20 @@ def evidence(
         typer.Option("--figures/--no-figures", help=f"Draw graphs and pictures; default: for up to {FEW} images."),
     ] = None,
     format: opt.PictureFormat = "svg",
+    layout: Annotated[
+        Literal["page", "column", "slide"],
+        typer.Option(help="Form of graphs: column for a column of a paper, slide for 16:9 with large type."),
+    ] = "page",
+    hide: Annotated[
+        Literal["dim", "baseline", "fade"] | None,
+        typer.Option(
+            help="What hidden cells of graphs show: the baseline (dimmed or as it is) or the image; default: dim."
+        ),
+    ] = None,
+    numbers: Annotated[
+        bool | None,
+        typer.Option("--numbers/--no-numbers", help="Number the cells of graphs; default: with --layout page."),
+    ] = None,
     regions: Annotated[
         bool,
         typer.Option(
@@ -173,6 +187,8 @@ def evidence(
     settings = _settings(preset, locals())
     if subexplanations and (out is None or not regions):
         raise OptionError("--subexplanations needs --out, and cannot be combined with --no-regions.")
+    if out is None and not (layout == "page" and hide is None and numbers is None):
+        raise OptionError("--layout, --hide, and --numbers are about graphs, which need --out.")
 
     from suffice.cli.evidence_search import KeptSearch, PassingSearch, Search
     from suffice.cli.evidence_words import print_evidence, print_summary
@@ -220,7 +236,9 @@ def evidence(
             for found in every if few or draw or as_json or out is None else ():
                 if out is not None and draw:
                     pixels = net.geometry(opened[found.index].decode())
-                    draw_evidence(found, out / "figures", pixels, format, about)
+                    draw_evidence(
+                        found, out / "figures", pixels, format, about, layout=layout, hide=hide, numbers=numbers
+                    )
                 if as_json:
                     printed.append(evidence_record(found))
                 elif few:

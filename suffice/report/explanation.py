@@ -112,6 +112,7 @@ def draw_evidence(
     picture: Drawable | None = None,
     format: Format = "svg",
     about: Mapping[str, Any] | None = None,
+    **drawn: Any,
 ) -> list[Path]:
     """Write the structured attention graph of an image (as picture, JSON, DOT) and a picture of every MSE (PNG).
 
@@ -121,6 +122,7 @@ def draw_evidence(
         picture: The image as the model saw it; default: the small copy that evidence keeps.
         format: Of the graph's picture: ``"svg"``, ``"png"`` or ``"pdf"``.
         about: What the evidence comes from, :attr:`suffice.EvidenceSet.about`, for ``graph.json`` and ``graph.svg``.
+        **drawn: Choices of the graph's picture, such as ``layout="column"``, ``hide="fade"`` and ``numbers=False``.
 
     Returns:
         The files: ``graph.svg``, ``graph.json``, ``graph.dot``, ``mse-01.png`` and so on.
@@ -131,7 +133,7 @@ def draw_evidence(
         old.unlink()
     graph, shown = evidence.graph(), evidence.picture if picture is None else picture
     origin = {} if about is None else {"about": dict(about)}
-    files = [save_picture(graph.to_svg(shown), own / f"graph.{format}", as_json(origin) if origin else "")]
+    files = [save_picture(graph.to_svg(shown, **drawn), own / f"graph.{format}", as_json(origin) if origin else "")]
     files += [graph.save(own / f"graph.{suffix}") for suffix in ("json", "dot")]
     if origin:
         whole = {**json.loads(files[1].read_text(encoding="utf-8")), **origin}

@@ -49,6 +49,24 @@ def test_files_and_json_say_the_same(photos):
     assert {entry.name for entry in out.iterdir()} == study | {"subexplanations.parquet", "figures"}
 
 
+@pytest.mark.parametrize("chosen", ["--layout column", "--layout slide", "--hide fade", "--no-numbers"])
+def test_the_form_of_graphs_can_be_chosen(photos, chosen):
+    usual, other = photos / "usual", photos / "other"
+    run("evidence", photos / "one.png", *QUICK, "--out", usual)
+    run("evidence", photos / "one.png", *QUICK, "--out", other, *chosen.split())
+    (found,) = Study.open(other).evidence()
+    (before,), (after,) = (list(out.rglob("graph.svg")) for out in (usual, other))
+    sizes = [re.search(r'width="([\d.]+)"', file.read_text(encoding="utf-8"))[1] for file in (before, after)]
+    assert (sizes[0] != sizes[1]) == ("--layout" in chosen)
+    assert before.read_text(encoding="utf-8") != after.read_text(encoding="utf-8")
+    assert found.mses
+
+
+def test_choices_of_graphs_need_a_folder(photos):
+    failed = run("evidence", photos / "one.png", *QUICK, "--layout", "column", code=2)
+    assert "--layout, --hide, and --numbers are about graphs, which need --out." in " ".join(failed.stderr.split())
+
+
 def test_names_of_files_are_safe_and_none_takes_anothers_place(photos):
     (photos / "a").mkdir()
     (photos / "b").mkdir()

@@ -13,6 +13,7 @@ from suffice.attribution import list_methods
 from suffice.attribution.methods import vit_cx
 from suffice.study import Study
 from suffice.study.asked import read_file
+from suffice.study.choices import ImageChoice
 from suffice.vision.models import list_models
 from suffice.vision.own import is_own
 
@@ -56,6 +57,18 @@ def test_every_table_of_the_docs_names_its_study(page):
     named = named or re.search(r"Study `([\w-]+)`, table `([\w-]+)`", text)
     asked, _ = read_file(FOLDER / f"{named[1]}.toml")
     assert {asked.measurements[one].kind for one in asked.named(named[2])} == {"metrics"}
+    (images,) = map(int, re.findall(r"over (\d+) images", text))
+    if part := re.search(r"the first (\d+) of its (\d+) scenes", text):
+        assert images == int(part[1])
+        images = int(part[2])
+    assert images == images_of(asked.images)
+
+
+def images_of(chosen: ImageChoice) -> int:
+    """How many images a study has: of scenes, of those with two creatures, or of the thousand photographs."""
+    scenes = re.search(r"scenes:test\[:(\d+)\]", str(chosen.source))
+    there = int(scenes[1]) if scenes else {"../two-classes/index.csv": 100}.get(str(chosen.source), 1000)
+    return min(chosen.take or there, -(-there // chosen.every))
 
 
 @pytest.mark.parametrize("name", sorted(PAPERS))
