@@ -18,9 +18,15 @@ setup: $(INSTALLED) ## Make .venv with everything in it
 $(INSTALLED): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip uv
-	$(BIN)/uv pip install --quiet --python $(BIN)/python --editable ".[dev]" \
-		|| $(BIN)/python -m pip install --quiet --editable ".[dev]"
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --editable ".[dev]" || $(MAKE) --no-print-directory with-pip
 	touch $@
+
+# Of the two OpenCVs only that without windows stays, as uv is told in pyproject.toml.
+.PHONY: with-pip
+with-pip:
+	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	$(BIN)/python -m pip uninstall --quiet --yes opencv-python
+	$(BIN)/python -m pip install --quiet --force-reinstall --no-deps opencv-python-headless
 
 demo: $(INSTALLED) ## Run the built-in study and write its report, in about three minutes
 	$(BIN)/suffice demo $(DEMO)

@@ -34,12 +34,11 @@ def test_killed_at_every_step_of_writing(tmp_path):
     file = write_study(tmp_path, [ANY], SHORT, images=2)
     Study.open(file).run(tmp_path / "whole", device="cpu")
     expected = contents(tmp_path / "whole")
-    step = 0
-    while True:
-        step += 1
+    for step in range(1, 100):
         out = tmp_path / f"killed-{step}"
-        if ended(start(file, out, die_at, step)) == 0:
+        if (code := ended(start(file, out, die_at, step))) == 0:
             break
+        assert code == KILLED, f"killed at step {step}"
         Study.open(file).run(out, device="cpu")
         assert contents(out) == expected, f"killed at step {step}"
         assert not unfinished(out), f"killed at step {step}"
