@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from suffice.errors import OptionError
+
 _numbers = itertools.count()
 
 
@@ -31,7 +33,12 @@ class Compiled:
         kind = (self.batch_size(), *modes, *(_kind(value) for value in args))
         if kind not in self.versions:
             self.versions[kind] = torch.compile(_with_own_code(self.function), dynamic=False)
-        return self.versions[kind](*args)
+        try:
+            return self.versions[kind](*args)
+        except RuntimeError as error:
+            if "C++ compiler" not in str(error):
+                raise
+            raise OptionError("compile=True needs a C++ compiler such as g++, and there is none.") from error
 
 
 def _kind(value: Any) -> Any:

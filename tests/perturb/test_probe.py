@@ -13,6 +13,7 @@ from suffice.perturb import FloatMasks, Grid, Probe, RankMasks, Runner, make_bas
 from suffice.testing import AnyOf
 from suffice.testing.snapshots import out_of_memory_above
 from suffice.vision import Classifier
+from tests.compiler import needs_compiler
 
 MEAN, STD = (0.4, 0.5, 0.6), (0.2, 0.25, 0.3)
 
@@ -225,6 +226,7 @@ def test_lower_precision_is_near_and_leaves_the_model_alone(net, images, precisi
     assert all(torch.equal(v, before[k]) and v.dtype == before[k].dtype for k, v in net.module.state_dict().items())
 
 
+@needs_compiler
 def test_compiled_answers_agree(net, images):
     index, regions = torch.arange(10) % 3, torch.arange(10) * 123457 + 1
     exact = Probe(net, images).ask(index, regions)

@@ -15,6 +15,7 @@ from suffice.perturb.runner import AUTO_BATCH, AUTO_GRADIENT_BATCH
 from suffice.testing.snapshots import model_state, out_of_memory_above
 from suffice.vision import Classifier
 from tests.attribution.nets import MEAN, STD, SmallCNN, pictures, small_cnn, tutorial_cnn
+from tests.compiler import needs_compiler
 
 WORKS = ("scores", "inside", "gradients", "gradients inside", "relevance")
 
@@ -394,6 +395,14 @@ def test_out_of_memory_of_a_compiled_model_compiles_the_smaller_shape_once(compi
     assert compilations == ["forward"]  # all batches are full, the last by padding
 
 
+def test_without_a_compiler_it_is_said_what_is_missing():
+    lacking = {"cpp.cxx": (None, "no-such-compiler"), "force_disable_caches": True}
+    runner = Runner(any_cnn(7), compile=True, batch_size=2)
+    with torch._inductor.config.patch(lacking), pytest.raises(OptionError, match="needs a C\\+\\+ compiler such as"):
+        runner.scores(pictures(2, 16))
+
+
+@needs_compiler
 def test_compiled_gradients_take_full_batches():
     net, images = small_cnn(), pictures(3)
     runner = Runner(net, batch_size=4)
