@@ -187,8 +187,6 @@ def evidence(
     settings = _settings(preset, locals())
     if subexplanations and (out is None or not regions):
         raise OptionError("--subexplanations needs --out, and cannot be combined with --no-regions.")
-    if out is None and not (layout == "page" and hide is None and numbers is None):
-        raise OptionError("--layout, --hide, and --numbers are about graphs, which need --out.")
 
     from suffice.cli.evidence_search import KeptSearch, PassingSearch, Search
     from suffice.cli.evidence_words import print_evidence, print_summary
@@ -210,6 +208,9 @@ def evidence(
     named = opt.named_precision(precision, net)
     few = len(opened) <= FEW
     draw = out is not None and (few if figures is None else figures)
+    if not draw and not (layout == "page" and hide is None and numbers is None):
+        needed = "--out" if out is None else "--figures"
+        raise OptionError(f"--layout, --hide, and --numbers are about graphs, which need {needed}.")
     searching: Search
     stopped = False
     if out is None:

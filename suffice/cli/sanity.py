@@ -61,6 +61,7 @@ def sanity(
     format: Annotated[opt.Format, typer.Option("--format", help="Format of the figures.")] = "png",
     seed: opt.Seed = 0,
     batch: opt.Batch = None,
+    precision: opt.ModelPrecision = "fp32",
     as_json: opt.AsJson = False,
 ) -> None:
     """Randomize a model and see whether the maps of several methods change.
@@ -81,8 +82,10 @@ def sanity(
         raise OptionError("--permuted-option is for --check data.")
     permuted_options = opt.chosen_methods(method, permuted_option)[1]
     net = model.load()
+    opt.note_precision(precision, methods)
     on_error = images.on_error_of(opened)
     shared: dict[str, Any] = {"options": options, "seed": seed, "batch_size": batch or "auto", "on_error": on_error}
+    shared["precision"] = precision
     with output.asking("Explaining"):
         if check == "data":
             assert permuted_model is not None

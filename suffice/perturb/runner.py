@@ -169,7 +169,7 @@ class Runner:
         return self._variants[work]
 
     def alike(self, net: Model) -> Runner:
-        """The same choices for a model with other weights, but compiled; what goes through it counts here as well."""
+        """A runner of other weights with the same choices, but never compiled; its forwards count here, too."""
         batch_size, _, fold, channels_last = self._asked
         how: dict[str, Any] = {"batch_size": batch_size, "fold": fold, "channels_last": channels_last}
         made = Runner(net, precision=self._variants["scores"].precision, counters=self.counters, **how)

@@ -65,6 +65,10 @@ def test_the_form_of_graphs_can_be_chosen(photos, chosen):
 def test_choices_of_graphs_need_a_folder(photos):
     failed = run("evidence", photos / "one.png", *QUICK, "--layout", "column", code=2)
     assert "--layout, --hide, and --numbers are about graphs, which need --out." in " ".join(failed.stderr.split())
+    out = photos / "out"
+    failed = run("evidence", photos / "one.png", *QUICK, "--hide", "fade", "--no-figures", "--out", out, code=2)
+    assert "about graphs, which need --figures." in " ".join(failed.stderr.split())
+    assert not out.exists()
 
 
 def test_names_of_files_are_safe_and_none_takes_anothers_place(photos):

@@ -53,6 +53,12 @@ def test_json():
     assert found["rows"][0]["verdict"].startswith("hardly depends on head")
 
 
+def test_the_precision_of_models():
+    given = ("scenes:test[:2]", *MODEL, "--method", "gradient", "--check", "independent", "--json")
+    found = [json.loads(sanity(*given, *more).stdout) for more in ((), ("--precision", "bf16"))]
+    assert [one["about"]["precision"] for one in found] == ["fp32", "bf16"]
+
+
 def test_a_model_of_permuted_labels(tmp_path):
     from safetensors.torch import save_file
 

@@ -111,6 +111,13 @@ def test_weights_of_another_network_do_not_fit(tmp_path, other):
     assert "\n" not in str(said.value)
 
 
+def test_an_explainer_that_is_not_there_is_said_first(tmp_path, other):
+    measure = {"kind": "sanity", "method": "eea", "check": "data", "permuted": str(other)}
+    lacking = {"permuted_options": {"explainer": str(tmp_path / "none.safetensors")}}
+    with pytest.raises(StudyError, match=r"there is no explainer .*none"):
+        study(measure | lacking).run(tmp_path / "run", device="cpu")
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

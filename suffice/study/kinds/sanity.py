@@ -86,6 +86,10 @@ class Sanity(Measurement):
     def _options(self) -> dict[str, Any]:
         return with_paths(find_method(self.method), self.options)
 
+    @cached_property
+    def _permuted_options(self) -> dict[str, Any]:
+        return with_paths(find_method(self.method), self.permuted_options)
+
     def misfit(self, net: Classifier) -> str | None:
         """Why the method cannot be used with a model; None where it can."""
         try:
@@ -93,7 +97,9 @@ class Sanity(Measurement):
                 self._other(net, self.permuted)
         except CheckpointError as error:
             return str(error).splitlines()[0].removesuffix(".")
-        return find_method(self.method).incompatibility(net, self._options)
+        method = find_method(self.method)
+        reason = method.incompatibility(net, self._options)
+        return reason or method.incompatibility(net, self._options | self._permuted_options)
 
     def questions(self, net: Classifier) -> float | None:
         """Inputs that an image puts through the model and its versions."""
@@ -131,7 +137,7 @@ class Sanity(Measurement):
             how |= {"check": self.check, "how": self.how, "draws": self.draws}
             return sanity_check(work.net, work.images, self.method, **how)
         assert self.permuted is not None
-        own = {self.method: with_paths(find_method(self.method), self.permuted_options)}
+        own = {self.method: self._permuted_options}
         other = self._other(work.net, self.permuted)
         return data_randomization(work.net, other, work.images, self.method, permuted_options=own, **how)
 
