@@ -162,7 +162,7 @@ class ScoreTable:
         for row in self.rows:
             cells = [row.model, row.method]
             cells += [mark(f"{row[column]:.3f}", self._place(row, column)) for column in self.metrics]
-            cells += [f"{row.facts[fact]:.4g}" if fact in row.facts else "" for fact in self.facts]
+            cells += [_short(row.facts[fact]) if fact in row.facts else "" for fact in self.facts]
             yield [*cells, f"{row.seconds:.3g}"] if self._timed else cells
 
     def _place(self, row: TableRow, column: str) -> int:
@@ -255,6 +255,11 @@ class ScoreTable:
         about = {"models": self.about, "skipped": [asdict(skip) for skip in self.skipped]}
         texts = {"md": self.to_markdown(), "tex": self.to_latex()}
         return write_tables(folder, "scores", texts, summary, long, about)
+
+
+def _short(fact: float) -> str:
+    """Four digits, or more where they stand before the point: never 1e+04."""
+    return f"{fact:.0f}" if abs(fact) >= 1000 else f"{fact:.4g}"
 
 
 def _check_alike(scores: Sequence[Scores], columns: Sequence[str]) -> None:

@@ -56,13 +56,13 @@ def test_rows_in_order_of_a_metric(known):
 
 
 def test_facts_are_columns(known, tmp_path):
-    rows = (replace(known.rows[0], facts={"masks": 70.5}), *known.rows[1:])
-    made = replace(known, rows=rows)
+    rows = (replace(known.rows[0], facts={"masks": 70.5}), replace(known.rows[1], facts={"masks": 10002.0}))
+    made = replace(known, rows=(*rows, *known.rows[2:]))
     assert made.headings[-2:] == ["masks", "s / image"]
-    assert [cells[-2:] for cells in made.cells()] == [["70.5", "0.5"], ["", "0.5"], ["", "0.5"]]
+    assert [cells[-2:] for cells in made.cells()] == [["70.5", "0.5"], ["10002", "0.5"], ["", "0.5"]]
     made.write(tmp_path)
     written = list(csv.DictReader((tmp_path / "scores.csv").open(encoding="utf-8")))
-    assert [row["masks"] for row in written] == ["70.5", "", ""]
+    assert [row["masks"] for row in written] == ["70.5", "10002.0", ""]
     assert made.to_latex().startswith("\\begin{tabular}{llrrrr}")
 
 
