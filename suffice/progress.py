@@ -168,6 +168,14 @@ def plan(name: str, units: int, each: float | None = None, *, steady: bool = Tru
         meter.stages.setdefault(name, Stage(units, each, steady))
 
 
+def expect(name: str, each: float) -> None:
+    """Say of a stage that was planned, and has not begun, how many questions a unit of it takes, once that is known."""
+    meter = _active.get()
+    planned = meter.stages.get(name) if meter is not None else None
+    if planned is not None and not planned.asked:
+        planned.each = each
+
+
 @contextmanager
 def stage(name: str, units: int, each: float | None = None, *, steady: bool = True) -> Iterator[Callable[[int], None]]:
     """A stage, from now on; yields what to call with the number of units finished so far.

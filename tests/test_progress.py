@@ -15,6 +15,7 @@ from suffice.attribution.method import find_method, list_methods
 from suffice.metrics.sanity import sanity_check
 from suffice.progress import Meter, Stage, asked, plan, reporting, stage
 from suffice.report import explain_images
+from suffice.study import Study
 from suffice.testing import AnyOf, WeightedSum
 
 
@@ -137,6 +138,17 @@ def test_what_is_planned_is_known_when_its_stage_begins(seen):
             assert meter.stages["maps"].whole == 40
         with stage("evidence", 3), stage("some images", 3, steady=False):
             assert not meter.stages["evidence"].steady
+
+
+def test_several_methods_have_a_time_left_from_the_first_one_on(seen, tmp_path):
+    """What a method asks is known as soon as the model is there, and what it asks of the next model, too."""
+    methods = [{"name": "rise", "masks": 20}, {"name": "occlusion", "window": 14, "stride": 14}]
+    chosen = {"maps": {"kind": "attribution", "methods": methods}}
+    study = Study("several", "scenes:test[:2]", ["zoo/resnet", "zoo/deit"], chosen, {"batch": 8})
+    with reporting(True, "Running"):
+        study.run(tmp_path / "run", device="cpu")
+    assert "/~152 questions" in seen.texts[0]  # 20 masks, 16 windows and twice the whole image; two images, two models
+    assert " left · maps/rise of zoo/resnet of 0/2 images" in seen.texts[1]
 
 
 def test_names_with_brackets_are_shown_as_they_are():

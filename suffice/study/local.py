@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from itertools import zip_longest
 
+from suffice.progress import expect
 from suffice.progress import plan as announce
 from suffice.study.ahead import DecodedAhead
 from suffice.study.interrupt import noticing_interrupts
@@ -71,6 +72,7 @@ class Worker:
         if self._loaded is None or self._loaded.model.label != label:
             self._loaded = None  # two models at once may be too much for the memory
             self._loaded = Loaded.of(self.plan, label, self.device)
+            expect_questions(self.plan, self._loaded)
         return self._loaded
 
 
@@ -110,6 +112,16 @@ def announce_all(plan: Plan, waiting: Sequence[Shard]) -> None:
         images[key] = images.get(key, 0) + len(plan.rows(shard))
     for (measurement, model), count in images.items():
         announce(f"{measurement} of {model}", count, None)
+
+
+def expect_questions(plan: Plan, loaded: Loaded) -> None:
+    """Say how many questions an image takes, now that a model is there; of models that come later, about as many."""
+    for name, measurement in plan.measurements.items():
+        each = None if name in (loaded.model.misfits or {}) else measurement.questions(loaded.net)
+        if each is not None:
+            makers = sum(plan.measured(name, model) for model in plan.models) if measurement.crosses else 1
+            for model in plan.models:
+                expect(f"{name} of {model.label}", each * makers)
 
 
 def forget_failed(plan: Plan, store: Store, only: Sequence[str] = ()) -> int:
