@@ -105,6 +105,7 @@ def attribute(
     options = _by_name(options, net)
     chosen.check(options)
     check_fit(chosen, net, options)
+    records = chosen.records_of(net, options)  # before the work: files that it reads may be replaced meanwhile
     if runner is None:
         _check_arithmetic(chosen, precision, compile)
     runner = Runner.of(net, runner, batch_size=batch_size, precision=precision, compile=compile).variant(chosen.work)
@@ -138,6 +139,7 @@ def attribute(
     settings = {
         "method": chosen.name,
         "options": {**chosen.options, **options},
+        **records,
         "seed": seed,
         "model": net.name,
         "score": net.score,

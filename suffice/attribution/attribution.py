@@ -47,7 +47,7 @@ class Attribution:
             and in its own units.
         targets: The class explained in each image, [N] int64.
         confidences: The model's score of that class on the whole image, [N].
-        settings: Method, options, seed and model.
+        settings: Method, options, seed and model; as ``learned``, the file of an explainer and what it decided.
         names: Name of each image.
         ids: Identity of each image.
         labels: Name of each class explained.

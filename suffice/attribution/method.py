@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 Need = Literal["gradients", "feature maps", "tokens", "attention", "class token", "relevance"]
 Lacks = Callable[["Classifier", Mapping[str, Any]], "str | None"]
+Records = Callable[["Classifier", Mapping[str, Any]], Mapping[str, Any]]
 Questions = Union[int, Callable[["Classifier", Mapping[str, Any]], "float | None"], None]
 Function = TypeVar("Function", bound=Callable[..., Tensor])
 
@@ -47,6 +48,8 @@ class Method:
         cost: How much memory an image takes, in inputs of the model; so many fewer images come in one batch.
         questions: How many inputs an image puts through the model, a number or a function of the classifier and the
             options; None where that shows only on the way.
+        records: What records of maps say beside the options, of the classifier and the options, such as which file was
+            found and what it decided; or None.
     """
 
     name: str
@@ -61,6 +64,7 @@ class Method:
     questions: Questions = None
     lacks: Lacks | None = None
     as_it_is: bool = False
+    records: Records | None = None
 
     def __str__(self) -> str:
         return self.name
@@ -103,6 +107,10 @@ class Method:
         """How many inputs an image puts through the model with these options, where that is known beforehand."""
         return self.questions(net, {**self.options, **options}) if callable(self.questions) else self.questions
 
+    def records_of(self, net: Classifier, options: Mapping[str, Any]) -> dict[str, Any]:
+        """What records say of the method beside these options."""
+        return {} if self.records is None else dict(self.records(net, {**self.options, **options}))
+
 
 def method(
     name: str,
@@ -115,6 +123,7 @@ def method(
     questions: Questions = None,
     lacks: Lacks | None = None,
     as_it_is: bool = False,
+    records: Records | None = None,
 ) -> Callable[[Function], Function]:
     """Declare a method; that is all it takes for it to be listed, called by name, offered by commands, and tested.
 
@@ -135,7 +144,7 @@ def method(
     def declare(function: Function) -> Function:
         about = (inspect.getdoc(function) or "").partition("\n")[0]
         options = MappingProxyType(keyword_options(function, name))
-        facts = (about, reference, needs, options, aliases, incompatible, cost, questions, lacks, as_it_is)
+        facts = (about, reference, needs, options, aliases, incompatible, cost, questions, lacks, as_it_is, records)
         _registry.add(Method(name, function, *facts), aliases)
         return function
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import inspect
 import os
 import sys
-from typing import Annotated
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 import suffice
 from suffice.cli import (
@@ -29,10 +34,23 @@ from suffice.cli import (
 )
 from suffice.cli.messages import of_this_command
 from suffice.cli.output import stderr
-from suffice.errors import SufficeError
+from suffice.errors import SufficeError, SufficeWarning
 from suffice.host_memory import keep_freed_memory
 
+
+class _Commands(TyperGroup):
+    """Commands, of which none ends without a word after Ctrl-C; those that keep something say so themselves."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:  # typer itself would exit without a word
+            stderr.print("Stopped.")
+            raise typer.Exit(130) from None
+
+
 app = typer.Typer(
+    cls=_Commands,
     help="What is enough for an image classifier to decide.",
     no_args_is_help=True,
     rich_markup_mode="rich",
@@ -90,21 +108,44 @@ def main() -> None:
     """Run the command line; a user's mistake is one clear message and exit code 2, never a traceback."""
     keep_freed_memory()
     try:
-        app()
+        with _warnings_as_lines():
+            app()
     except SufficeError as error:
-        _print_error(of_this_command(str(error)))
+        _print_titled("Error:", of_this_command(str(error)), "bold red")
         sys.exit(2)
-    except KeyboardInterrupt:
-        stderr.print("Stopped.")
-        sys.exit(130)
     except BrokenPipeError:  # whoever read the output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except OSError as error:  # such as a disk that is full
-        _print_error(str(error))
+        _print_titled("Error:", _in_words(error), "bold red")
         sys.exit(1)
 
 
-def _print_error(said: str) -> None:
-    stderr.print("Error:", style="bold red", end=" ")
+@contextmanager
+def _warnings_as_lines() -> Iterator[None]:
+    """Within it, warnings that are for users are one line each, without the place in the code that they come from."""
+    show = warnings.showwarning
+
+    def show_as_line(message: Any, category: type[Warning], *where: Any, **more: Any) -> None:
+        if issubclass(category, SufficeWarning):
+            _print_titled("Warning:", of_this_command(str(message)), "bold yellow")
+        else:
+            show(message, category, *where, **more)
+
+    warnings.showwarning = show_as_line
+    try:
+        yield
+    finally:
+        warnings.showwarning = show
+
+
+def _in_words(error: OSError) -> str:
+    """What the operating system says; of a full disk, which standard output may be on, as a sentence."""
+    if error.errno == errno.ENOSPC:
+        return f"{error.filename or 'The output'} cannot be written, because the disk is full."
+    return str(error)
+
+
+def _print_titled(title: str, said: str, style: str) -> None:
+    stderr.print(title, style=style, end=" ")
     stderr.print(said, soft_wrap=True)

@@ -105,7 +105,7 @@ def explain(
             taken = take_up(study, out, device=model.device, overwrite=overwrite)
         if taken.stopped:
             opt.note_unfinished(out)
-            raise KeyboardInterrupt
+            raise typer.Exit(130)
         opt.note_earlier(taken.earlier, len(opened))
         kept = explanations_of(taken.plan, taken.store, net, opened, model.model, fits, targets, options)
         kept.write_scores(out)

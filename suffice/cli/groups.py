@@ -201,10 +201,7 @@ class ImageOptions:
     max_pixels: Annotated[int | None, typer.Option(min=1, help=opt.MAX_PIXELS, rich_help_panel=_IMAGES)] = None
     on_error: Annotated[
         Literal["skip", "raise"],
-        typer.Option(
-            help="If a file cannot be read: skip it and name it at the end, or raise an error and stop.",
-            rich_help_panel=_IMAGES,
-        ),
+        typer.Option(help=opt.ON_ERROR, rich_help_panel=_IMAGES),
     ] = "skip"
 
     @contextmanager

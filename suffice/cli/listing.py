@@ -9,6 +9,7 @@ import typer
 from suffice.cli import options as opt
 from suffice.cli import output
 from suffice.cli.groups import ModelOptions
+from suffice.cli.messages import for_command
 
 if TYPE_CHECKING:
     from suffice.vision.models import ModelEntry
@@ -72,7 +73,9 @@ def methods(
         with asked.in_force():
             net = asked.load()
     known = all_methods().values()
-    misfits = {} if net is None else {m.name: m.incompatibility(net) for m in known}
+    reasons = {} if net is None else {m.name: m.incompatibility(net) for m in known}
+    # Methods get their options by --option in all commands that run them.
+    misfits = {name: reason and for_command(reason, ["--option"]) for name, reason in reasons.items()}
     if as_json:
         listed = [
             {

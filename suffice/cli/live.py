@@ -70,13 +70,15 @@ def checkpoint_of(checkpoint: Path, resume: bool) -> Path:
 
 @contextlib.contextmanager
 def saved_on_interrupt(checkpoint: Path) -> Iterator[None]:
-    """After Ctrl-C, say how to go on."""
+    """After Ctrl-C, say how to go on, or that nothing was kept."""
     try:
         yield
     except KeyboardInterrupt:
         if checkpoint.exists():
             again = shlex.join(["suffice", *(a for a in sys.argv[1:] if a != "--resume"), "--resume"])
             output.note(f"Stopped; the state is saved in {checkpoint}. Continue with:\n  {again}")
+        else:
+            output.note(output.NOTHING_KEPT)
         raise typer.Exit(130) from None
 
 

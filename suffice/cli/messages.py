@@ -20,9 +20,12 @@ PHRASES = {
     "suffice.list_methods() lists": "suffice methods lists",
     "No model of the study is measured by maps; see its key 'models'.": "No --method fits; suffice methods lists more.",
     "Take another folder.": "Take another folder, or start over with --overwrite.",
+    "as explainer=PATH": "as --option explainer=PATH",
+    "any_weights=True to see": "--option any_weights=true to see",
 }
 NAMES = {"batch_size": "batch", "targets": "target", "methods": "method"}  # other names of options
 _LISTED = re.compile(r"suffice\.list_models\('([^']*)'\) lists them all")
+_OR_RETURNED = re.compile(r", or what suffice\.[\w.]+\([^)]*\) returns")  # which cannot be typed
 _OR_NONE = re.compile(r"^(--[\w-]+ .*; it can be .* or )None\.$")  # of an option of the command itself
 # Not a part of a path, such as runs/seed=3/photo.png.
 _ARGUMENT = re.compile(
@@ -54,7 +57,7 @@ def for_command(text: str, options: Collection[str]) -> str:
         named = re.findall(r"--[\w-]+", instead)
         if all(option in options for option in named):
             text = text.replace(phrase, instead)
-    text = _LISTED.sub(r"suffice models '\1' lists them all", text)
+    text = _OR_RETURNED.sub("", _LISTED.sub(r"suffice models '\1' lists them all", text))
     return _OR_NONE.sub(r"\1none.", _ARGUMENT.sub(lambda found: _option(found, options), text))
 
 

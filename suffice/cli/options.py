@@ -36,6 +36,7 @@ IMAGE_FILES = "Image files, folders, CSV/JSONL lists, or built-in scenes such as
 INPUTS = "Inputs per forward pass."
 MASKED_IMAGES = "Masked images per forward pass."
 MAX_PIXELS = "Refuse to decode images with more pixels than this."
+ON_ERROR = "If a file cannot be read: skip it and name it at the end, or raise an error and stop."
 OPEN_REPORT = "Open the report in the browser."
 STEPS = "Steps of the curves; default: set by the protocol."
 
@@ -69,6 +70,7 @@ Never = Annotated[
     list[str] | None,
     typer.Option("--never", help="Images for later evaluation: left out of training, recognized by their content."),
 ]
+OnError = Annotated[Literal["skip", "raise"], typer.Option("--on-error", help=ON_ERROR)]
 Alters = Annotated[
     bool, typer.Option("--alters", help="Randomly crop and mirror images each time they are seen; for small sets.")
 ]

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 stdout = Console(highlight=False, markup=False, emoji=False)
 stderr = Console(stderr=True, highlight=False, markup=False, emoji=False)
 
+NOTHING_KEPT = "Stopped; nothing was kept."
+
 
 def examples(*commands: str) -> str:
     """The end of a command's help."""
@@ -87,6 +89,16 @@ def finish(skipped: Sequence[Skip], stopped: bool = False) -> None:
     note(*(of_this_command(f"Skipped {skip.name}: {skip.reason}") for skip in skipped))
     if stopped or skipped:
         raise typer.Exit(130 if stopped else 1)
+
+
+@contextlib.contextmanager
+def all_or_nothing() -> Iterator[None]:
+    """After Ctrl-C in work that keeps nothing before its end, say so."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        note(NOTHING_KEPT)
+        raise typer.Exit(130) from None
 
 
 def asking(what: str) -> contextlib.AbstractContextManager[None]:

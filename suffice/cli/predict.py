@@ -30,7 +30,7 @@ def predict(
 
     opened = images.open()
     net = model.load()
-    with output.asking("Predicting"):
+    with output.all_or_nothing(), output.asking("Predicting"):
         found = net.predict(opened, batch_size=batch, on_error=images.on_error_of(opened))
     best = list(zip(found.names, found.top(top), strict=True))
     if as_json:

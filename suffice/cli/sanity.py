@@ -86,7 +86,7 @@ def sanity(
     on_error = images.on_error_of(opened)
     shared: dict[str, Any] = {"options": options, "seed": seed, "batch_size": batch or "auto", "on_error": on_error}
     shared["precision"] = precision
-    with output.asking("Explaining"):
+    with output.all_or_nothing(), output.asking("Explaining"):
         if check == "data":
             assert permuted_model is not None
             weights = Path(permuted_model)

@@ -102,7 +102,8 @@ def score(
             except KeyboardInterrupt:
                 stopped = True
                 if not tables:
-                    raise
+                    output.note(output.NOTHING_KEPT)
+                    raise typer.Exit(130) from None
         table = tables[-1]
         left_out = {
             net.name: list(dict.fromkeys(one.found.name for one in entries if not one.fits(net))) for net in nets
@@ -123,7 +124,7 @@ def score(
         with output.asking("Scoring"):
             taken = take_up(study, out, device=model.device, overwrite=overwrite)
         opt.note_earlier(taken.earlier, len(opened))
-        table, stopped = _table(taken), taken.stopped
+        table, stopped = _table(taken, out), taken.stopped
         table.write(out)
         for planned in taken.plan.models:
             misfits = [name.partition("/")[2] for name in planned.misfits or {} if name.startswith("maps/")]
@@ -155,7 +156,7 @@ def score(
     output.finish(table.skipped, stopped)
 
 
-def _table(taken: Taken) -> ScoreTable:
+def _table(taken: Taken, out: Path) -> ScoreTable:
     """The lines that are finished."""
     from suffice.study.score_tables import score_tables
 
@@ -163,5 +164,6 @@ def _table(taken: Taken) -> ScoreTable:
         return score_tables(taken.plan, taken.store)["scores"]
     except StudyError:
         if taken.stopped:  # before there was one
-            raise KeyboardInterrupt from None
+            opt.note_unfinished(out)
+            raise typer.Exit(130) from None
         raise

@@ -19,6 +19,7 @@ from suffice.errors import OptionError
 from suffice.progress import clock_time
 
 if TYPE_CHECKING:
+    from suffice.study import Study
     from suffice.study.status import Line, Status
 
 app = typer.Typer(help="Run, watch, and export studies: models × images × measurements.", no_args_is_help=True)
@@ -114,14 +115,12 @@ def run(
             done = asked.run(folder, only=only or (), device=device, retry_failed=retry_failed, **how)
     except KeyboardInterrupt:
         opt.note_unfinished(folder)
-        raise
-    _print_status(done.status(), as_json)
+        raise typer.Exit(130) from None
+    reached = done.status()
+    _print_status(reached, as_json)
     output.note(f"Written to {folder}")
-    if failed := done.status().failed:
-        output.note(
-            f"{failed} shards failed; the column 'error' of their rows says why. "
-            f"To try them again: suffice study run {folder} --retry-failed"
-        )
+    if reached.failed:
+        _note_failures(done, reached, folder)
         raise typer.Exit(1)
 
 
@@ -184,6 +183,19 @@ def export(
     else:
         pages = [file.name for file in written if file.parent == written[0].parent]
         output.note(f"Written to {written[0].parent}: {', '.join(pages)}")
+
+
+def _note_failures(study: Study, reached: Status, folder: str) -> None:
+    """Say what failed first and why, and how to do it again."""
+    from suffice.study.status import reasons_of_failures
+
+    assert study.store is not None
+    shards = "1 shard" if reached.failed == 1 else f"{reached.failed:,} shards"
+    output.note(
+        f"{shards} failed; the column 'error' of the rows says why:",
+        *(f"  {reason}" for reason in reasons_of_failures(study.plan, study.store, reached)),
+        f"To try again: suffice study run {folder} --retry-failed",
+    )
 
 
 def _watched(look: Callable[[], Status]) -> Status:

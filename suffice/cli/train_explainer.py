@@ -29,7 +29,7 @@ EXAMPLES = output.examples(
 COLUMNS = ("step", "loss", "val loss", "confidence", "kept", "images/s", "left")
 
 HEADINGS = {
-    train_network.DATA: ("never", "alters"),
+    train_network.DATA: ("never", "on_error", "alters"),
     train_network.TRAINING: (
         "explains", "mask_weight", "mask_loss", "trains", "steps", "epochs", "images_per_batch", "lr", "seed",
     ),
@@ -49,6 +49,7 @@ def train_explainer(
         str | None, typer.Option("--explainer", help="Model whose copy learns to explain; default: the model itself.")
     ] = None,
     never: opt.Never = None,
+    on_error: opt.OnError = "skip",
     explains: Annotated[
         Explains, typer.Option(help="Class whose confidence masks must keep: the predicted one or the label.")
     ] = "predicted",
@@ -97,7 +98,7 @@ def train_explainer(
         prepared = open_explainer_images(
             Runner(net, precision=precision), images[0] if len(images) == 1 else images, explains=explains,
             never=(never[0] if len(never) == 1 else never) if never else None, name=" ".join(images),
-            on_progress=on_images,
+            on_error=on_error, on_progress=on_images,
         )  # fmt: skip
     title = f"Explainer of {net.name}{'' if trunk is None else f' by {trunk.name}'}, {len(prepared.train):,} images"
     with saved_on_interrupt(checkpoint), live_table(title, COLUMNS, _cells, _looked) as on_progress:
@@ -109,7 +110,9 @@ def train_explainer(
     tidy(checkpoint)
     if as_json:
         history = [asdict(row) for row in trained.history]
-        output.print_json({**explainer_facts(trained), "history": history, "file": str(weights)})
+        skipped = [vars(skip) for skip in prepared.skipped]
+        output.print_json({**explainer_facts(trained), "history": history, "file": str(weights), "skipped": skipped})
+        output.finish(prepared.skipped)
         return
     last = trained.history[-1]
     rows = [
@@ -121,6 +124,7 @@ def train_explainer(
         ("explainer", weights),
     ]
     output.print_table(title, ("quantity", "value"), rows)
+    output.finish(prepared.skipped)
 
 
 def _cells(row: ExplainerProgress) -> tuple[str, ...]:

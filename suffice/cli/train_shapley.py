@@ -23,7 +23,7 @@ EXAMPLES = output.examples(
 )
 COLUMNS = ("network", "step", "loss", "val loss", "explained", "images/s", "left")
 HEADINGS = {
-    DATA: ("never", "alters"),
+    DATA: ("never", "on_error", "alters"),
     TRAINING: (
         "surrogate_steps", "steps", "images_per_batch", "sets", "surrogate_lr", "lr", "baseline", "grid", "seed",
     ),
@@ -39,6 +39,7 @@ def train_shapley(
         typer.Option("--explainer", help="Model whose copy learns the values; default: the surrogate."),
     ] = None,
     never: opt.Never = None,
+    on_error: opt.OnError = "skip",
     surrogate_steps: Annotated[
         int | None,
         typer.Option(min=0, help="Batches to train the surrogate; 0 uses the model itself; default: 400."),
@@ -93,7 +94,7 @@ def train_shapley(
         prepared = open_explainer_images(
             Runner(net), images[0] if len(images) == 1 else images,
             never=(never[0] if len(never) == 1 else never) if never else None, name=" ".join(images),
-            on_progress=on_images,
+            on_error=on_error, on_progress=on_images,
         )  # fmt: skip
     title = f"Shapley values of {net.name}, {len(prepared.train):,} images"
     rows: list[ShapleyProgress] = []
@@ -111,7 +112,9 @@ def train_shapley(
     tidy(checkpoint)
     if as_json:
         history = [asdict(row) for row in rows]
-        output.print_json({**shapley_facts(learned), "history": history, "file": str(file)})
+        skipped = [vars(skip) for skip in prepared.skipped]
+        output.print_json({**shapley_facts(learned), "history": history, "file": str(file), "skipped": skipped})
+        output.finish(prepared.skipped)
         return
     surrogate, explained = learned.validation["surrogate"], learned.validation["explained"]
     output.print_table(
@@ -125,6 +128,7 @@ def train_shapley(
             ("file", file),
         ],
     )
+    output.finish(prepared.skipped)
 
 
 def _cells(row: ShapleyProgress) -> tuple[str, ...]:

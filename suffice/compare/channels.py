@@ -63,15 +63,26 @@ class Activations:
         return gini(self.sorted_means)
 
     def interval(self, level: Level = 0.95, draws: Count = 999, seed: int = 0) -> tuple[float, float]:
-        """Interval of :attr:`dominance` over images, by the standard deviation of the bootstrap.
+        """Interval of the dominance that any number of images would have; NaN for a single image.
 
-        Quantiles would do no good: means over fewer different images are less even, so that most draws lie above.
+        Means over fewer images are less even, so :attr:`dominance` is too high, and quantiles of the bootstrap are too
+        high twice. So the interval lies around the dominance less its bias, both by the bootstrap, with Student's t;
+        where that would leave out :attr:`dominance` itself, it is widened to it.
+
+        In simulations, 95 % intervals cover in 87 to 100 % with 10 images, and in 90 to 97 % with 200. Where all
+        channels are alike, they do not: chance makes some unevenness, and none cannot be told from a little.
         """
         values = self.maxima.double().numpy()
-        weights = drawn_again(len(values), draws, np.random.default_rng(seed))
-        drawn = [gini(means) for some in weights for means in some @ values / len(values)]
-        reach = float(stats.norm.ppf((1 + level) / 2) * np.std(drawn, ddof=1))
-        return max(self.dominance - reach, 0.0), min(self.dominance + reach, 1.0)
+        count, seen = len(values), self.dominance
+        if count < 2:
+            return float("nan"), float("nan")
+        weights = drawn_again(count, draws, np.random.default_rng(seed))
+        drawn = np.array([gini(means) for some in weights for means in some @ values / count])
+        # Images that are drawn again vary less than images do, by (N - 1) / N.
+        middle = seen - (drawn.mean() - seen) * count / (count - 1)
+        deviation = drawn.std(ddof=1) * (count / (count - 1)) ** 0.5
+        reach = stats.t.ppf((1 + level) / 2, count - 1) * deviation
+        return float(np.clip(middle - reach, 0, seen)), float(np.clip(middle + reach, seen, 1))
 
     @classmethod
     def from_table(cls, table: pyarrow.Table) -> dict[str, Activations]:

@@ -11,11 +11,13 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from suffice.compare.pairwise import Level, Numbers, bootstrap_mean
+from suffice.compare.pairwise import Level, Numbers, corrected_ends
+from suffice.compare.resampling import drawn_again, means_over
 from suffice.errors import OptionError
 from suffice.options import Count, Share, check_options
 
 BINS = 15  # of confidence, for the calibration error, as is usual
+DRAWS = 1999  # of the bootstrap
 
 
 @dataclass(frozen=True)
@@ -27,8 +29,10 @@ class Ensemble:
         accuracy: Share of images on which the mean of their scores is highest for the right class.
         best: The member with the highest accuracy alone, on the same images.
         gain: Accuracy less that of the best member.
-        low: Lower end of the bootstrap interval of the gain, over images.
-        high: Upper end.
+        low: Lower end of the bootstrap interval, over images, of the gain over whichever member is the best beyond
+            these images.
+        high: Upper end. It lies further out the more members there are, as the one that looks best on these images
+            looks better than it is.
         p: Of McNemar's test (exact, two-sided) that it is no better and no worse than the best member, whichever that
             is beyond these images.
         log_loss: Mean of -log of the score of the right class.
@@ -80,12 +84,12 @@ def average_models(
     best = max(chosen, key=lambda name: right[name].mean())
     mean = torch.stack([scores[name].cpu().double() for name in chosen]).mean(dim=0)
     hits = (mean.argmax(dim=1) == truth).numpy()
-    gained = hits.astype(float) - right[best]
-    low, high = bootstrap_mean(gained, level, 1999, np.random.default_rng(seed))
+    low, high = gain_over_best(hits, right.values(), level, seed)
+    gain = float(hits.mean() - right[best].mean())
     p = no_better_no_worse(hits, right.values())
     loss = float(-mean.gather(1, truth[:, None]).clamp(min=1e-12).log().mean())
     error = calibration_error(mean.amax(dim=1).numpy(), hits)
-    return Ensemble(chosen, float(hits.mean()), best, float(gained.mean()), low, high, p, loss, error, len(truth))
+    return Ensemble(chosen, float(hits.mean()), best, gain, low, high, p, loss, error, len(truth))
 
 
 def suggest_members(
@@ -158,6 +162,29 @@ def no_better_no_worse(hits: np.ndarray, members: Iterable[np.ndarray]) -> float
     as_good = stats.binom.sf(better - 1, better + worse, 0.5).max()
     as_bad = stats.binom.cdf(better, better + worse, 0.5).min() * len(right)
     return float(min(1.0, 2 * min(as_good, as_bad)))
+
+
+def gain_over_best(hits: np.ndarray, members: Iterable[np.ndarray], level: float, seed: int = 0) -> tuple[float, float]:
+    """Interval of the accuracy of a model less that of the best of some members, which images do not tell for sure.
+
+    As in :func:`no_better_no_worse`: the gain over the best is the smallest of the gains over each. So it is no smaller
+    than the smallest of the lower ends, and no larger than the smallest of the upper ends if all of these hold, each at
+    a share of the error.
+
+    Args:
+        hits: On which images the model is right, bool [N].
+        members: The same of each member.
+        level: Of the interval.
+        seed: Of the bootstrap.
+    """
+    gains = np.stack([hits.astype(float) - one for one in members])
+    weights = drawn_again(len(hits), DRAWS, np.random.default_rng(seed))
+    means = np.concatenate([means_over(gains, some) for some in weights])
+    tail = (1 - level) / 2
+    shares = tail, 1 - tail / len(gains)
+    ends = [corrected_ends(gain, drawn, shares) for gain, drawn in zip(gains, means.T, strict=True)]
+    low, high = (min(side) for side in zip(*ends, strict=True))
+    return low, high
 
 
 def calibration_error(confidence: Numbers, right: np.ndarray) -> float:

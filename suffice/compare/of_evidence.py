@@ -233,7 +233,8 @@ def _trainings(
     columns = ("question", "of", "trainings", "difference", "p", "p (Holm)", "share of seeds", "seeds needed", equal)
     note = (
         "Trainings and images are both a sample; the share is that of the variance which more trainings would lessen. "
-        "So many of each would show the difference in four of five attempts. Differences of counts are ratios. The "
+        "With so many of each, and as many other images, four of five attempts would show the difference that was seen "
+        "(at 5 %, uncorrected); – where there are too few images for any number. Differences of counts are ratios. The "
         "last column is what a regression over networks leaves to the architecture."
     )
     title = f"{name}: would other trainings say the same?"

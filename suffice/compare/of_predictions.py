@@ -73,8 +73,8 @@ def of_ensembles(table: pyarrow.Table, name: str, crossed: CrossTest | None = No
     rows = [[how, *_row(one)] for how, one in made]
     columns = ("which", "members", "accuracy", "best alone", "gain", "p", "log loss", "calibration error", "images")
     note = (
-        "Scores are averaged. The gain is over the member that is best on these images, with its 95 % interval; p is "
-        "McNemar's, against whichever member is the best beyond them. Suggested are the two that lie farthest apart "
+        "Scores are averaged. The gain is over the member that is best on these images; its 95 % interval and p "
+        "(McNemar's) are about whichever member is the best beyond them. Suggested are the two that lie farthest apart "
         "among those nearly as accurate as the best, chosen on one half of the images and measured on the other."
     )
     return Section(f"{name}-ensembles", f"{name}: averaging models", columns, rows, (note,))

@@ -140,16 +140,27 @@ def bootstrap_mean(values: Numbers, level: float, draws: int, random: np.random.
     As ``scipy.stats.bootstrap`` has it, with the same draws. That one leaves out each value in turn to see how skewed
     they are, in the time of N²; of a mean, the skew is known from the values themselves.
     """
+    count = len(values)
+    parts = [values[random.integers(0, count, (rows, count))].mean(axis=1) for rows in blocks(draws, count)]
+    return corrected_ends(values, np.concatenate(parts), ((1 - level) / 2, (1 + level) / 2))
+
+
+def corrected_ends(values: Numbers, means: Numbers, shares: tuple[float, float]) -> tuple[float, float]:
+    """Ends below which so large shares of the bootstrap of a mean lie, once it is corrected for bias and skew.
+
+    Args:
+        values: Whose mean it is, [N].
+        means: Of values drawn again, one a draw.
+        shares: Below the lower end, and below the upper.
+    """
     if np.ptp(values) == 0:
         return float(values[0]), float(values[0])
-    count, mean = len(values), values.mean()
-    parts = [values[random.integers(0, count, (rows, count))].mean(axis=1) for rows in blocks(draws, count)]
-    means = np.concatenate(parts)
+    draws, mean = len(means), values.mean()
     away = values - mean
     acceleration = (away**3).sum() / (6 * (away**2).sum() ** 1.5)
     below = ((means < mean).mean() + (means <= mean).mean()) / 2
     bias = special.ndtri(np.clip(below, 0.5 / draws, 1 - 0.5 / draws))  # few draws may all lie on one side
-    ends = bias + special.ndtri([(1 - level) / 2, (1 + level) / 2])
+    ends = bias + special.ndtri(shares)
     low, high = np.quantile(means, special.ndtr(bias + ends / (1 - acceleration * ends)))
     return float(low), float(high)
 

@@ -31,6 +31,8 @@ class TrainingDifference:
         degrees: Degrees of freedom, by Satterthwaite's rule.
         trainings: How many of the first and the second.
         images: How many images.
+        image_error: Standard error of the difference that would be left if there were any number of trainings: what
+            these few images leave open.
     """
 
     difference: float
@@ -42,13 +44,17 @@ class TrainingDifference:
     degrees: float
     trainings: tuple[int, int]
     images: int
+    image_error: float
 
     def seeds_needed(self, effect: float | None = None, *, power: float = 0.8, alpha: float = 0.05) -> int | None:
-        """Trainings of each architecture that it takes to see a difference; see :func:`seeds_needed`.
+        """Trainings of each architecture with which the same test sees a difference; see :func:`seeds_needed`.
 
-        The default is the difference that was seen. The images are taken as they are.
+        The default is the difference that was seen. Each attempt has other trainings and as many other images as there
+        are here, since the test takes both as a sample; None where there are too few images for any number of
+        trainings. Deviations are those that were seen, so that the number is as uncertain as they are.
         """
-        return seeds_needed(self.difference if effect is None else effect, self.seed_deviation, power, alpha)
+        effect = self.difference if effect is None else effect
+        return seeds_needed(effect, self.seed_deviation, power, alpha, image_error=self.image_error, images=self.images)
 
 
 def compare_trainings(
@@ -93,7 +99,7 @@ def compare_trainings(
         difference = 0.0 if abs(difference) <= rounding else difference
         same = difference == 0
         return TrainingDifference(
-            difference, difference, difference, float(same), 0.0, 0.0, np.inf, (len(a), len(b)), images
+            difference, difference, difference, float(same), 0.0, 0.0, np.inf, (len(a), len(b)), images, 0.0
         )
     parts = [*seeds, (image_part, images - 1)]
     degrees = variance**2 / sum(part**2 / free for part, free in parts)
@@ -113,33 +119,60 @@ def compare_trainings(
         float(degrees),
         (len(a), len(b)),
         images,
+        float(image_part**0.5),
     )
 
 
-def seeds_needed(effect: float, seed_deviation: float, power: float = 0.8, alpha: float = 0.05) -> int | None:
+def seeds_needed(
+    effect: float,
+    seed_deviation: float,
+    power: float = 0.8,
+    alpha: float = 0.05,
+    *,
+    image_error: float = 0.0,
+    images: int | None = None,
+) -> int | None:
     """Trainings of each of two architectures that it takes to see a difference of their means.
+
+    Without ``images``, the difference is that on these very images, seen by a t test of the means of trainings. With
+    them, it is that on images like these, seen by :func:`compare_trainings`: images are a sample as well, and more
+    trainings do not help against that.
 
     Args:
         effect: The difference.
         seed_deviation: Standard deviation of the mean of one training.
         power: How often it is to be seen.
         alpha: Level of the test.
+        image_error: Standard error of the difference that images leave, however many trainings there are;
+            :attr:`TrainingDifference.image_error`.
+        images: How many there are.
 
     Returns:
-        The number; None where more than 10,000 would be needed, or there is nothing to see.
+        The number; None where more than 10,000 would be needed, no number would do with so few images, or there is
+        nothing to see.
 
     Example:
         >>> seeds_needed(effect=2.0, seed_deviation=1.0), seeds_needed(effect=0.5, seed_deviation=1.0)
         (6, 64)
+        >>> [seeds_needed(2.0, 1.0, image_error=error, images=50) for error in (0.0, 0.5, 0.75)]
+        [6, 9, None]
     """
+    if (images is None and image_error) or (images is not None and images < 2):
+        raise OptionError(f"images={images}; expected two or more, from which image_error={image_error} is known.")
     if effect == 0:
         return None
-    if seed_deviation == 0:
+    if seed_deviation == 0 and image_error == 0:
         return 2
 
     def seen(count: int) -> float:
-        free, shift = 2 * count - 2, abs(effect) / seed_deviation * (count / 2) ** 0.5
-        limit = stats.t.ppf(1 - alpha / 2, free)
+        of_seeds, of_images = 2 * seed_deviation**2 / count, image_error**2
+        free = 2.0 * count - 2
+        if images is not None:
+            # The variances of both architectures are not pooled: as many degrees are left, about, by Satterthwaite's
+            # rule for two estimates that are equal only on average.
+            free *= count / (count + 1)
+            free = (of_seeds + of_images) ** 2 / (of_seeds**2 / free + of_images**2 / (images - 1))
+        limit, shift = stats.t.ppf(1 - alpha / 2, free), abs(effect) / (of_seeds + of_images) ** 0.5
         return float(stats.nct.sf(limit, free, shift) + stats.nct.cdf(-limit, free, shift))
 
     low, high = 1, 2

@@ -133,14 +133,16 @@ def score_table(
         questions = entry.found.questions_of(net, entry.options), questions_of(net, wanted, choices)
         for name, each in zip(_stages(net, entry), questions, strict=True):
             plan(name, len(opened), each)
-    settings = {
+    settings: dict[str, Any] = {
         "protocol": chosen.name, "metrics": choices, "target_class": explained, "seed": seed,
         "methods": {entry.name: {"method": entry.found.name, "options": dict(entry.options)} for entry in entries},
     }  # fmt: skip
-    about = {
-        net.name: provenance(net, settings, precision=Runner(net, precision=precision).precision)
-        for net in dict.fromkeys(n for n, _ in pairs)
-    }
+    about = {}
+    for net in dict.fromkeys(n for n, _ in pairs):
+        records = {entry.name: entry.found.records_of(net, entry.options) for n, entry in pairs if n is net}
+        recorded = {name: {**one, **records.get(name, {})} for name, one in settings["methods"].items()}
+        computed = Runner(net, precision=precision).precision
+        about[net.name] = provenance(net, {**settings, "methods": recorded}, precision=computed)
     unread = {skip.index for skip in skipped}
     index = tuple(i for i in range(len(opened) + len(skipped)) if i not in unread)
     table = ScoreTable((), tuple(metrics), chosen.name, len(opened), tuple(skipped), about, index)

@@ -123,6 +123,10 @@ class Measurement:
         """Why it cannot be made with a model; None where it can."""
         return None
 
+    def lacks(self, images: Images) -> str | None:
+        """What images lack for it, such as labels, as far as shows without decoding any; None where nothing does."""
+        return None
+
     def questions(self, net: Classifier) -> float | None:
         """Inputs that an image puts through the model; None where that is not known beforehand."""
         return None

@@ -22,6 +22,7 @@ from suffice.study.choosing import chosen_images, images_of_choice, images_of_na
 from suffice.study.files import hashes
 from suffice.study.measurement import Measurement
 from suffice.study.models import PlannedModel, chosen_models
+from suffice.study.parquet import read_parquet
 from suffice.study.store import Store
 from suffice.vision import Classifier, Images
 from suffice.vision.devices import usable_device
@@ -187,12 +188,10 @@ class Plan:
     @classmethod
     def load(cls, store: Store) -> Plan:
         """Read the plan of a folder."""
-        import pyarrow.parquet as pq
-
         content = json.loads(store.read(PLAN))
         if content.get("format") != FORMAT:
             raise StudyError(f"The study in {store} has the format {content.get('format')!r}; expected {FORMAT!r}.")
-        names = pq.read_table(io.BytesIO(store.read(IMAGES)))["image"].to_pylist()
+        names = read_parquet(io.BytesIO(store.read(IMAGES)))["image"].to_pylist()
         asked = read_dict(content["asked"], content["base"])
         models = tuple(PlannedModel(**model) for model in content["models"])
         return cls(asked, models, tuple(names), content["block"], content["versions"], content.get("files", {}))
@@ -202,6 +201,7 @@ def make_plan(asked: Asked, device: str | None = None) -> Plan:
     """Look at images and models, and say before anything is measured what cannot be."""
     usable_device(device)  # before anything that could say the same of a model
     images = chosen_images(asked)
+    _check_images(images, asked)
     planned: list[PlannedModel] = []
     loaded: dict[tuple[str, str | None], Classifier] = {}
     for place, model in chosen_models(asked):
@@ -238,13 +238,25 @@ def versions_here() -> dict[str, str]:
     return {"suffice": __version__, "torch": torch.__version__}
 
 
+def _check_images(images: Images, asked: Asked) -> None:
+    """Raise an error if the images lack what a measurement needs, such as labels."""
+    for name, one in asked.measurements.items():
+        if (lacking := one.lacks(images)) is not None:
+            table = asked.places.measurement(name)
+            place = asked.places.about(table, lacking, "target_class", "protocol", "methods")
+            raise asked.places.error(place, f"{name} does not fit the images: {lacking}")
+
+
 def _checked(model: PlannedModel, asked: Asked, net: Classifier) -> PlannedModel:
     """A model with the hash of its weights, its family, and the measurements that it does not fit."""
     misfits = {}
     plan = Plan(asked, (model,), (), 1, {})
     for name, one in asked.measurements.items():
-        reason = one.misfit(net)
-        if reason is not None and plan.measured(name, model):
+        if not plan.measured(name, model):
+            continue
+        with asked.places.at(asked.places.measurement(name)):
+            reason = one.misfit(net)
+        if reason is not None:
             if asked.run.misfits == "raise":
                 table = asked.places.measurement(name)
                 place = asked.places.about(table, f"{reason}, {name.rpartition('/')[2]!r}", "methods", "method")
@@ -284,6 +296,12 @@ def changes(before: Plan, after: Plan) -> list[str]:
         lost, added = (len(set(a) - set(b)) for a, b in ((before.names, after.names), (after.names, before.names)))
         said.append(f"the images are others ({added} added, {lost} gone)")
     return said
+
+
+def only_gone(before: Plan, after: Plan) -> bool:
+    """Whether nothing differs between two plans but that some images are no longer there."""
+    gone, new = Counter(before.names) - Counter(after.names), Counter(after.names) - Counter(before.names)
+    return bool(gone) and not new and len(changes(before, after)) == 1
 
 
 def _different(old: Mapping[str, Any], new: Mapping[str, Any], prefix: str, leave_out: Sequence[str] = ()) -> list[str]:

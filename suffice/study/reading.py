@@ -17,6 +17,7 @@ from suffice.evidence.files.table import table_schema as evidence_schema
 from suffice.evidence.result import EvidenceSet
 from suffice.plugins import did_you_mean
 from suffice.study import map_files
+from suffice.study.parquet import read_parquet
 from suffice.study.plan import Plan, Shard
 from suffice.study.store import Store
 from suffice.vision.stream import Skip
@@ -72,11 +73,9 @@ def finished_shards(plan: Plan, store: Store, measurement: str, model: str | Non
 
 
 def read_shard(store: Store, shard: Shard, columns: Sequence[str] | None = None) -> pyarrow.Table:
-    """The rows of a shard, with what the file says about itself; perhaps just some columns."""
-    import pyarrow.parquet as pq
-
+    """The rows of a shard, with what the file says about itself; perhaps just some columns, of those that it has."""
     with store.fs.open(store.path(shard.table), "rb") as file:
-        return pq.read_table(file, columns=columns)
+        return read_parquet(file, columns)
 
 
 def read_evidence(plan: Plan, store: Store, model: str | None = None, measurement: str | None = None) -> EvidenceSet:
@@ -112,16 +111,13 @@ def evidence_parts(plan: Plan, store: Store, measurement: str, model: str) -> It
 def evidence_rows(plan: Plan, store: Store, measurement: str, model: str) -> pyarrow.Table:
     """The rows of the same evidence, without regions and pictures."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     columns = [name for name in evidence_schema().names if name not in ("model", "family")]
     parts = [evidence_schema().empty_table().select(columns)]
     for shard in finished_shards(plan, store, measurement, model):
-        with store.fs.open(store.path(shard.table), "rb") as file:
-            opened = pq.ParquetFile(file)
-            if "mses" in opened.schema_arrow.names:  # or none of its images could be read
-                rows = opened.read([*columns, "error"]).replace_schema_metadata()
-                parts.append(rows.filter(rows["error"].is_null()).select(columns))
+        rows = read_shard(store, shard, [*columns, "error"]).replace_schema_metadata()
+        if "mses" in rows.column_names:  # or none of its images could be read
+            parts.append(rows.filter(rows["error"].is_null()).select(columns))
     return pa.concat_tables(parts)
 
 

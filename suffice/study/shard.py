@@ -105,9 +105,15 @@ def write_failed(plan: Plan, store: Store, shard: Shard, problem: str) -> None:
 
 def is_failed(store: Store, shard: Shard) -> bool:
     """Whether a finished shard holds an error instead of results."""
+    return problem_of(store, shard) is not None
+
+
+def problem_of(store: Store, shard: Shard) -> str | None:
+    """The error that a finished shard holds instead of results; None where it has results."""
     import pyarrow.parquet as pq
 
-    return FAILED in (pq.read_schema(io.BytesIO(store.read(shard.table))).metadata or {})
+    found = (pq.read_schema(io.BytesIO(store.read(shard.table))).metadata or {}).get(FAILED)
+    return None if found is None else found.decode()
 
 
 def is_outgrown(plan: Plan, store: Store, shard: Shard) -> bool:

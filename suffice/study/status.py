@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from suffice.study.plan import Plan, Shard
-from suffice.study.shard import is_failed
+from suffice.study.shard import is_failed, problem_of
 from suffice.study.store import Store
 
 
@@ -141,3 +141,32 @@ def status_of(plan: Plan, store: Store) -> Status:
         )
         lines += [line] if own else []
     return Status(plan.asked.name, tuple(lines), len(workers))
+
+
+def reasons_of_failures(plan: Plan, store: Store, status: Status, most: int = 3) -> list[str]:
+    """Why shards failed: the first reasons that differ, each with the measurement and model where it was met first.
+
+    What failed because there are no maps for it to read is left out where these failed, too: their reason is said.
+
+    Args:
+        plan: Of the study.
+        store: Where it is.
+        status: How far it is.
+        most: So many reasons at most.
+    """
+    lines = {(line.measurement, line.model) for line in status.lines if line.failed}
+    looked_at = [shard for shard in plan.shards() if (shard.measurement, shard.model) in lines]
+    failed: set[Shard] = set()
+    found: dict[str, str] = {}
+    # What reads maps comes last: they may be those of another model.
+    for shard in sorted(looked_at, key=lambda one: bool(plan.measurements[one.measurement].reads)):
+        problem = problem_of(store, shard) if store.exists(shard.table) else None
+        if problem is None:
+            continue
+        failed.add(shard)
+        if not failed & set(plan.inputs(shard)):
+            reason = problem.partition("\n")[0]
+            found.setdefault(reason, f"{shard.measurement} of {shard.model}: {reason}")
+        if len(found) == most:
+            break
+    return list(found.values())

@@ -19,7 +19,7 @@ from suffice.study.asked import Asked, read_dict, read_file
 from suffice.study.choices import HowToRun
 from suffice.study.local import forget_failed, forget_outgrown, run_here
 from suffice.study.models import without_weights
-from suffice.study.plan import IMAGES, PLAN, Plan, changes, make_plan, versions_here
+from suffice.study.plan import IMAGES, PLAN, Plan, changes, make_plan, only_gone, versions_here
 from suffice.study.store import Store
 
 if TYPE_CHECKING:
@@ -335,5 +335,7 @@ def _continued(store: Store, made: Plan) -> Plan:
         return made
     before = Plan.load(store)
     if other := changes(before, made):
-        raise StudyError(f"The study in {store} was begun in another way: {'; '.join(other)}. Take another folder.")
+        instead = f" Or go on without those that are gone: suffice study run {store}" if only_gone(before, made) else ""
+        said = f"The study in {store} was begun in another way: {'; '.join(other)}. Take another folder.{instead}"
+        raise StudyError(said)
     return made.as_before(before)

@@ -56,5 +56,7 @@ def check_options_exist(said, typed):
         command, words = command.commands[word], [*words, word]
     known = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)} | {"--help"}
     elsewhere = set(re.findall(r"suffice \w+[^.]*?(--[\w-]+)", said))
+    for other in re.findall(r"`suffice [^`]*`", said):  # all of it is of the command that it begins with
+        elsewhere.update(re.findall(r"--[\w-]+", other))
     named = {name for name in re.findall(r"(?<![\w-])--[a-z][\w-]*", said) if name not in typed}
     assert named - elsewhere <= known, f"suffice {' '.join(words)} has no {named - known}: {said}"

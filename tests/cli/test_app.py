@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import suffice
 from suffice.cli import output
 from suffice.cli.app import app
 from suffice.cli.options import writable
+from suffice.errors import SufficeWarning
 from tests.cli.command import command_of, run
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -115,6 +117,42 @@ def test_whoever_reads_the_output_may_have_seen_enough():
         )
     assert "Traceback" not in done.stderr
     assert "BrokenPipe" not in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no file that is always full")
+@pytest.mark.parametrize("command", ["--version", "methods"])  # less than Python gathers before it writes, and more
+def test_a_full_disk_is_said_in_words(command):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "suffice", command], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 1
+    assert done.stderr == "Error: The output cannot be written, because the disk is full.\n"
+
+
+@pytest.mark.filterwarnings("default::suffice.SufficeWarning")
+def test_warnings_for_users_are_one_line(tmp_path):
+    seen = ("explain", "scenes:train[:2]", "--model", "zoo/resnet", "--device", "cpu", "--method", "eea")
+    said = run(*seen, "--option", "mode=pretrained", cwd=tmp_path).stderr.splitlines()
+    assert said[0] == (
+        "Warning: 2 of 2 images are among those that the explainer was trained on; results on them say nothing about "
+        "others."
+    )
+    assert not [line for line in said if "SufficeWarning" in line or ".py" in line]
+
+
+@pytest.mark.filterwarnings("default::suffice.SufficeWarning")
+def test_warnings_speak_of_options_and_others_are_left_as_they_are(monkeypatch):
+    def warning(*_, **__):
+        warnings.warn("Write threshold=0.5.", SufficeWarning, stacklevel=1)
+        warnings.warn("Of somebody else: threshold=0.5.", UserWarning, stacklevel=1)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(suffice.vision, "load", warning)
+    with pytest.warns(UserWarning, match="Of somebody else: threshold=0.5") as others:
+        said = run("evidence", "scenes:test[:1]", "--model", "zoo/deit", code=130).stderr
+    assert said.splitlines() == ["Warning: Write --threshold 0.5.", "Stopped."]
+    assert [one.category for one in others] == [UserWarning]
 
 
 def options_of(*words):

@@ -13,6 +13,7 @@ import torch
 from PIL import Image
 
 import suffice
+from suffice.attribution.learned import ready_explainer
 from suffice.cli.app import app
 from suffice.cli.messages import for_command
 from suffice.study import Study
@@ -248,6 +249,26 @@ def test_every_option_that_is_spoken_of_anywhere_exists():
     assert said <= known
 
 
+@pytest.mark.parametrize(
+    ("method", "train"), [("eea", "suffice train explainer"), ("vit-shapley", "suffice train shapley")]
+)
+def test_explainers_are_given_by_an_option(method, train):
+    given = ("explain", "scenes:test[:2]", "--model", "zoo/vgg", "--device", "cpu", "--method", method)
+    said = " ".join(run(*given, code=2).stderr.split())
+    assert f"train one with `{train} --model zoo/vgg --images …` and give its file as --option explainer=PATH)" in said
+    assert "suffice.attribution" not in said
+    fits = run("methods", "--model", "zoo/vgg").stdout.splitlines()
+    (of_method,) = (line for line in fits if line.startswith(f"{method}\t"))
+    assert "give its file as --option explainer=PATH\t" in of_method
+
+
+def test_an_explainer_of_other_weights_is_accepted_by_an_option(tmp_path):
+    ready = ready_explainer(suffice.load("zoo/resnet", device="cpu"))
+    given = ("explain", "scenes:test[:1]", *NET, "--random-weights", "--method", "eea", "--option")
+    said = run(*given, f"explainer={ready}", code=2, cwd=tmp_path).stderr
+    assert "or --option any_weights=true to see what it makes of an unknown model" in " ".join(said.split())
+
+
 def test_arguments_become_options():
     options = {"--labels", "--prompt", "--checkpoint", "--random-weights", "--score", "--overwrite", "--method"}
     for python, typed in {
@@ -274,7 +295,8 @@ def test_interrupted_commands_end_with_130(photos, monkeypatch):
     monkeypatch.setattr("suffice.metrics.sanity.checks.attribute", stopped)
     monkeypatch.setattr("suffice.evidence.EvidenceStream.__iter__", stopped)
     for command, more in COMMANDS.items():
-        run(command, photos, *NET, *more, code=130)
+        said = run(command, photos, *NET, *more, code=130).stderr
+        assert said.splitlines()[-1].startswith("Stopped"), command
 
 
 def test_gray_photographs_and_lists_as_before(tmp_path):

@@ -92,6 +92,15 @@ def test_mistakes_are_named(arguments, said):
     assert said in (str(done.exception) if isinstance(done.exception, OptionError) else done.output)
 
 
+def test_ctrl_c_is_answered(monkeypatch):
+    def stopped(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("suffice.metrics.sanity.checks.attribute", stopped)
+    done = run("sanity", "scenes:test[:1]", *MODEL, "--method", "gradient", code=130)
+    assert done.stderr.splitlines() == ["Stopped; nothing was kept."]
+
+
 def test_a_mistake_is_one_message_and_exit_code_2():
     done = run("sanity", "scenes:test[:1]", *MODEL, "--method", "gradient", "--check", "data", code=2)
     assert "--permuted-model" in done.stderr

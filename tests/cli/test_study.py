@@ -9,6 +9,7 @@ from suffice.cli import study as command
 from suffice.study import Study, calibrate
 from suffice.study import study as studies
 from suffice.study.kinds.attribution import Maps
+from suffice.study.kinds.predictions import Predictions
 from tests.cli.command import run
 from tests.study.small import write_pictures
 from tests.study.test_asked import WRONG
@@ -138,6 +139,8 @@ def test_what_failed_is_exit_code_1_and_how_to_do_it_again(folder, monkeypatch):
     monkeypatch.setattr(Maps, "measure", failing)
     done = run("study", "run", "study.toml", *CPU, cwd=folder, code=1)
     assert "8 shards failed" in done.stderr
+    assert "  maps of tests.study.small:any_of: RuntimeError: ill\n" in done.stderr
+    assert done.stderr.count("ill") == 1  # the same reason everywhere, and maps that scores do without therefore
     assert "suffice study run runs/tiny-a-b --retry-failed" in " ".join(done.stderr.split())
     done = run("study", "run", "study.toml", "--dry-run", "--out", "other", "--only", "maps", *CPU, cwd=folder, code=1)
     assert "Does not work: maps of sum: RuntimeError: ill" in done.stderr
@@ -145,6 +148,26 @@ def test_what_failed_is_exit_code_1_and_how_to_do_it_again(folder, monkeypatch):
     run("study", "run", "runs/tiny-a-b", *CPU, cwd=folder, code=1)  # not by itself
     done = run("study", "run", "runs/tiny-a-b", "--retry-failed", *CPU, cwd=folder)
     assert {row["failed"] for row in rows(done)} == {"0"}
+
+
+def test_one_shard_that_failed_and_several_reasons(folder, monkeypatch):
+    reasons = iter(["one", "two", "two", "three\nand more", "four"])
+    measure = Predictions.measure
+
+    def failing(self, work):
+        if (reason := next(reasons, None)) is None:
+            return measure(self, work)
+        raise RuntimeError(reason)
+
+    (folder / "study.toml").write_text(FILE.replace("block = 4", "block = 1"))
+    monkeypatch.setattr(Predictions, "measure", failing)
+    done = run("study", "run", "study.toml", "--only", "said", *CPU, cwd=folder, code=1)
+    assert "5 shards failed" in done.stderr
+    told = [line.rpartition(": ")[2] for line in done.stderr.splitlines() if "RuntimeError" in line]
+    assert told == ["one", "two", "three"]
+    reasons = iter(["five"])
+    done = run("study", "run", "study.toml", "--only", "said", "--retry-failed", *CPU, cwd=folder, code=1)
+    assert "1 shard failed" in done.stderr
 
 
 def test_ctrl_c_keeps_what_is_finished(folder, monkeypatch):
@@ -205,6 +228,8 @@ def test_a_wrong_file_is_one_line_and_nothing_is_written(folder, kind):
         ('"tests.study.small:any_of"', '"zoo/resnte"', "study.toml, line 3: The zoo has no network 'resnte'"),
         ('label = "sum"', 'checkpoint = "none.safetensors"', "line 3: There is no checkpoint none.safetensors"),
         ('"occlusion"\nwindow = 8\nstride = 8', '"rollout"', "line 10: maps does not fit tests.study.small:any_of"),
+        ("window = 8", 'target_class = "label"\nwindow = 8', "line 11: maps does not fit the images"),
+        ('["insertion"]\nsteps = 9', '["pointing-game"]', "line 16: scores does not fit the images"),
     ],
 )
 def test_what_the_file_names_and_is_not_there_is_said_before_anything_is_written(folder, line, instead, said):

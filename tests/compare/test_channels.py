@@ -1,13 +1,16 @@
 """Activations of channels, and how unevenly they are spread."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from suffice import Classifier
-from suffice.compare import activations
+from suffice.compare import Activations, activations
 from suffice.compare.channels import gini
+from suffice.compare.of_cross import of_activations
 from suffice.errors import UnreadableImage
 
 
@@ -53,6 +56,27 @@ def test_dominance_orders_networks_as_they_are():
     found = activations(classifier([9.0, 1.0, 1.0]), pictures())
     low, high = found.interval(draws=50)
     assert low <= found.dominance <= high
+
+
+@pytest.mark.parametrize("images", [10, 40])
+def test_intervals_cover_the_dominance_of_any_number_of_images(images):
+    random = np.random.default_rng(3)
+    means, covered = random.lognormal(0, 0.5, 64), 0
+    for _ in range(300):
+        maxima = means * random.lognormal(0, 0.8, (images, 64))  # whose means have the same proportions
+        low, high = Activations("some", "layer", torch.from_numpy(maxima)).interval(draws=199)
+        covered += low <= gini(means) <= high
+    assert 0.9 < covered / 300 < 0.99
+
+
+def test_an_interval_holds_what_was_seen_and_a_single_image_has_none():
+    random = np.random.default_rng(4)
+    found = Activations("some", "layer", torch.from_numpy(random.exponential(size=(3, 500))))
+    low, high = found.interval(draws=50, level=0.5)
+    assert low < high == found.dominance  # most of what was seen is chance
+    alone = Activations("some", "layer", found.maxima[:1])
+    assert all(map(math.isnan, alone.interval()))
+    assert str(of_activations({"some": alone}, "inside").rows[0][3]) == f"{alone.dominance:.3g}"
 
 
 def test_gini_is_the_mean_difference():

@@ -5,7 +5,13 @@ import pytest
 import torch
 from scipy import stats
 
-from suffice.compare.ensembles import average_models, calibration_error, no_better_no_worse, suggest_members
+from suffice.compare.ensembles import (
+    average_models,
+    calibration_error,
+    gain_over_best,
+    no_better_no_worse,
+    suggest_members,
+)
 from suffice.errors import OptionError
 
 
@@ -48,11 +54,11 @@ def test_models_that_know_the_same_do_not(world):
     assert found.p > 0.001
 
 
-@pytest.mark.parametrize("count", [2, 8])
-def test_false_positives_come_no_more_often_than_stated(count):
+@pytest.mark.parametrize("count", [2, 4, 8])
+def test_false_positives_come_no_more_often_than_stated_and_intervals_cover(count):
     """All members are equally accurate, and for each image the mean follows one of them: it gains and loses nothing."""
     random = np.random.default_rng(3)
-    members, images, wrong = np.arange(count)[:, None], 80, 0
+    members, images, wrong, covered = np.arange(count)[:, None], 80, 0, 0
     for _ in range(1000):
         answers = (random.random((count, images)) < 0.3).astype(int)  # the right one is 0
         sure = members == random.integers(0, count, images)
@@ -62,7 +68,25 @@ def test_false_positives_come_no_more_often_than_stated(count):
         found = average_models(dict(zip("abcdefgh", torch.from_numpy(score), strict=False)), truth)
         assert found.accuracy == pytest.approx(1 - answers[sure].mean())
         wrong += found.p < 0.05
+        covered += found.low <= 0 <= found.high
     assert stats.binomtest(wrong, 1000, 0.05, "greater").pvalue > 0.001
+    assert stats.binomtest(covered, 1000, 0.95, "less").pvalue > 0.001
+
+
+def test_intervals_cover_a_gain_and_are_not_wide():
+    """Three members are right independently of each other, and the mean follows two of them."""
+    random = np.random.default_rng(5)
+    shares = np.array([0.8, 0.75, 0.7])
+    both = [np.prod(np.delete(shares, left_out)) for left_out in range(3)]
+    gain, covered, widths = sum(both) - 2 * shares.prod() - 0.8, 0, []
+    for _ in range(500):
+        right = random.random((3, 200)) < shares[:, None]
+        low, high = gain_over_best(right.sum(axis=0) > 1, right, 0.95)
+        covered += low <= gain <= high
+        widths.append(high - low)
+    assert 0.93 < covered / 500 < 0.995
+    error = (0.25 / 200) ** 0.5  # the mean and a member differ on about a quarter of the images
+    assert np.mean(widths) < 1.5 * 2 * 1.96 * error
 
 
 def test_the_test_against_the_best_member_is_mcnemars():

@@ -60,6 +60,42 @@ def test_an_interval_narrows_with_more_images():
     assert many.high - many.low < (few.high - few.low) / 3
 
 
+def test_intervals_cover():
+    random = np.random.default_rng(1)
+
+    def numbers(images):
+        ways = random.negative_binomial(2, 0.4, images) + 1
+        return {
+            "mses": ways,
+            "distinct_50": random.lognormal(3, 1.5, images).round(),
+            "diverse_0": random.binomial(ways, 0.5).clip(1),
+            "mean_size": random.gamma(3, 2, images),
+            "gentleness": random.beta(2, 3, images),
+        }
+
+    def true(values, geometric=False):
+        return np.expm1(np.log1p(values).mean()) if geometric else values.mean()
+
+    all_of_them = numbers(500_000)
+    known = {
+        "compositionality": true(all_of_them["distinct_50"], geometric=True),
+        "disjunctivism": true(all_of_them["mses"], geometric=True),
+        "independent": true(all_of_them["diverse_0"]),
+        "gentleness": true(all_of_them["gentleness"]),
+        "size": true(all_of_them["mean_size"]),
+    }
+    covered = dict.fromkeys(known, 0)
+    for _ in range(300):
+        drawn = numbers(60)
+        depths = [[1.0, share] for share in drawn.pop("gentleness")]
+        found = how_it_decides(pa.table(drawn | {"depth_ratio_sums": depths, "depth_counts": [[1, 1]] * 60}), draws=499)
+        for name, value in known.items():
+            one = getattr(found, name)
+            covered[name] += one.low < value < one.high
+    assert min(covered.values()) / 300 > 0.88
+    assert max(covered.values()) / 300 < 0.99
+
+
 def test_what_there_is_of_a_number_is_said():
     assert str(Index(0.5, 0.25, 1.0)) == "0.5 [0.25, 1]"
     assert [str(Index(value, math.nan, math.nan)) for value in (0.5, math.nan)] == ["0.5", "–"]

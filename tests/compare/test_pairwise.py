@@ -94,6 +94,26 @@ def test_power_is_as_predicted():
     assert seen / 500 == pytest.approx(predicted, abs=0.06)
 
 
+def seen_by_default(draw, images, shift):
+    """How often the test that is made unless another is asked for sees a shift."""
+    found = [compare_pairs({"a": draw(size=images) + shift, "b": np.zeros(images)}, draws=1)[0] for _ in range(500)]
+    return sum(one.p < 0.05 for one in found) / len(found)
+
+
+@pytest.mark.parametrize(("images", "shift"), [(12, 0.9), (40, 0.5), (80, 0.35)])
+def test_power_of_the_default_test_is_as_predicted(images, shift):
+    """Of normal differences, Wilcoxon's test makes as much as a t test makes of 3 / π as many images."""
+    worth = images * 3 / np.pi
+    predicted = stats.nct.sf(stats.t.ppf(0.975, worth - 1), worth - 1, shift * worth**0.5)
+    seen = seen_by_default(np.random.default_rng(6).normal, images, shift)
+    assert seen == pytest.approx(predicted, abs=0.06)
+
+
+def test_heavy_tails_cost_the_default_test_no_power():
+    """It is the default for that: a t test of the same images would see 0.87."""
+    assert seen_by_default(np.random.default_rng(7).laplace, 40, 0.5 * 2**0.5) > 0.89  # the deviation is 2 ** 0.5
+
+
 @pytest.mark.parametrize("count", [3, 40, 700])
 def test_intervals_are_those_of_scipy(count):
     values = np.random.default_rng(count).lognormal(size=count)

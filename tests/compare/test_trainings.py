@@ -1,6 +1,7 @@
 """Trainings as a level of their own: intervals cover other trainings, and the number that is needed is right."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -67,6 +68,48 @@ def test_as_many_trainings_as_said_see_the_effect(effect, deviation):
     assert (p < 0.05).mean() == pytest.approx(0.8, abs=0.08)
     fewer = random.normal(0, deviation, (2, 4000, count - 1))
     assert (stats.ttest_ind(fewer[0] + effect, fewer[1], axis=1).pvalue < 0.05).mean() < 0.83
+
+
+def pilot(random, **kind):
+    """What many comparisons of eight trainings each see on average, for a difference of 1."""
+    found = [compare_trainings(*drawn(random, 1.0, trainings=8, **kind)) for _ in range(200)]
+    deviations = {
+        name: float(np.mean([getattr(one, name) ** 2 for one in found]) ** 0.5)
+        for name in ("seed_deviation", "image_error")
+    }
+    return replace(found[0], difference=1.0, **deviations)
+
+
+def power(random, trainings, **kind):
+    found = [compare_trainings(*drawn(random, 1.0, trainings=trainings, **kind)) for _ in range(1000)]
+    return sum(one.p < 0.05 for one in found) / len(found)
+
+
+@pytest.mark.parametrize(
+    ("kind", "more"),
+    [({}, 0), ({"group": 2.0}, 4), ({"images": 30, "group": 1.0}, 4), ({"images": 200, "group": 2.0, "seed": 0.3}, 1)],
+)
+def test_as_many_trainings_as_said_see_the_effect_on_other_images_too(kind, more):
+    random = np.random.default_rng(5)
+    known = pilot(random, **kind)
+    by_trainings_alone = seeds_needed(1.0, known.seed_deviation)
+    count = known.seeds_needed()
+    assert count >= by_trainings_alone + more
+    assert 0.76 < power(random, count, **kind) < 0.92  # small numbers come in large steps
+    if more:
+        assert power(random, by_trainings_alone, **kind) < 0.81
+
+
+def test_where_images_are_too_few_no_number_of_trainings_is_promised():
+    random = np.random.default_rng(6)
+    kind = {"images": 40, "group": 2.0}
+    known = pilot(random, **kind)
+    assert known.image_error == pytest.approx(2 * (2 / 40) ** 0.5, rel=0.1)
+    assert known.seeds_needed() is None
+    assert power(random, 50, **kind) < 0.7
+    assert known.seeds_needed(effect=2.0) is not None
+    with pytest.raises(OptionError, match="expected two or more"):
+        seeds_needed(1.0, 1.0, image_error=0.1)
 
 
 def test_where_there_is_nothing_to_see():

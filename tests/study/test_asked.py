@@ -142,6 +142,12 @@ WRONG = {
     "maps of what makes none": (GOOD.replace('maps = "maps"', 'maps = "evidence"'), "line 8", "makes no maps"),
     "unknown preset": (GOOD.replace("cvpr2024", "cvpr2025"), "line 16", "There is no preset"),
     "unknown setting of a search": (GOOD.replace("grid = 4", "girds = 4"), "line 17", "girds"),
+    "unknown key of a search": (GOOD.replace("preset =", "prseet ="), "line 16", "Did you mean 'preset'"),
+    "what a search can have": (
+        GOOD.replace("grid = 4", "xyz = 4"),
+        "line 17",
+        "There are preset, target_class, target,",
+    ),
     "impossible setting of a search": (GOOD.replace("grid = 4", "grid = 0"), "line 17", "grid=0"),
     "a name that is taken": (GOOD.replace("measure.evidence", "measure.models"), "line 14", "every study has"),
     "contrasts that are no list": (f"contrasts = 3\n{GOOD}", "line 1", "expected a list"),

@@ -27,7 +27,7 @@ def test_images_are_looked_for_beside_the_file_and_nowhere_else(tmp_path, pictur
 def test_images_that_join_are_refused(tmp_path, pictures):
     made(pictures).run(tmp_path / "run", device="cpu", only="said")
     write_pictures(pictures, 12)
-    with pytest.raises(StudyError, match="2 added, 0 gone"):
+    with pytest.raises(StudyError, match=r"2 added, 0 gone\)\. Take another folder\.$"):
         made(pictures).run(tmp_path / "run", device="cpu")
     with pytest.raises(StudyError, match=r"2 images that the study did not begin with, such as 010\.png"):
         Study.open(tmp_path / "run").run(device="cpu")
@@ -49,6 +49,12 @@ def test_broken_images_are_rows_with_an_error(tmp_path, pictures):
 def test_images_that_are_gone_are_rows_with_an_error(tmp_path, pictures):
     made(pictures).run(tmp_path / "run", device="cpu", only="said")
     (pictures / "002.png").unlink()
+    with pytest.raises(StudyError) as error:
+        made(pictures).run(tmp_path / "run", device="cpu")
+    instead = f"Or go on without those that are gone: suffice study run {tmp_path / 'run'}"
+    assert str(error.value).endswith(f"(0 added, 1 gone). Take another folder. {instead}")
+    with pytest.raises(StudyError, match=r"Take another folder\.$"):  # where going on would not change the seed
+        made(pictures, run={"block": 4, "seed": 1}).run(tmp_path / "run", device="cpu")
     study = Study.open(tmp_path / "run").run(device="cpu")
     assert [r["image"] for r in rows(study, "evidence") if r["error"]] == ["002.png"] * 2
     assert "no longer there" in rows(study, "evidence")[2]["error"]

@@ -59,3 +59,28 @@ def test_a_study_does_not_go_on_with_another_explainer(tmp_path):
     file.write_bytes(file.read_bytes() + b" ")
     with pytest.raises(StudyError, match=r"the file .*explainer\.safetensors is another"):
         made.run(tmp_path / "run", device="cpu")
+
+
+def test_a_folder_with_several_explainers_of_a_model_is_no_misfit_but_an_error_with_its_place(tmp_path):
+    for name in ("mine", "other"):
+        shutil.copy(EXPLAINERS / "zoo-deit.safetensors", tmp_path / f"{name}.safetensors")
+    shutil.copy(EXPLAINERS / "zoo-resnet.safetensors", tmp_path)
+    text = f"""
+        name = "learned"
+        images = "scenes:test[:1]"
+        models = ["zoo/resnet", "zoo/deit"]
+        run.misfits = "skip"
+        [measure.maps]
+        kind = "attribution"
+        method = "eea"
+        explainer = '{tmp_path}'
+        mode = "pretrained"
+    """
+    (tmp_path / "study.toml").write_text(text)
+    with pytest.raises(
+        StudyError, match=r"study\.toml, line 9: .* has 2 explainers of zoo/deit, mine\.safetensors, other"
+    ):
+        Study.open(tmp_path / "study.toml").run(tmp_path / "run", device="cpu")
+    (tmp_path / "study.toml").write_text(text.replace("method =", 'models = ["zoo/resnet"]\n        method ='))
+    run = Study.open(tmp_path / "study.toml").run(tmp_path / "run", device="cpu")  # which does not ask about zoo/deit
+    assert run.table("maps")["model"].to_pylist() == ["zoo/resnet"]

@@ -54,6 +54,24 @@ WRONG = {
         16,
         "[measure.maps], or write",
     ),
+    "labels that images have not": (
+        '"occlusion"\n',
+        '"occlusion"\ntarget_class = "label"\n',
+        15,
+        "it asks about their labels, and 3 of 3 have none, such as 000.png",
+    ),
+    "labels that a protocol asks about": (
+        'maps = "maps"\n',
+        'maps = "maps"\nprotocol = "tis"\n',
+        19,
+        "3 of 3 have none",
+    ),
+    "boxes that images have not": (
+        'maps = "maps"\n',
+        'maps = "maps"\nmetrics = ["insertion", "pointing-game"]\n',
+        19,
+        "no image has any; write boxes=",
+    ),
     "class that no model has": ('"occlusion"\n', '"occlusion"\ntarget = "zebra"\n', 15, "zebra"),
     "no model is measured": (
         'method = "occlusion"\nmodels = ["sum"]',
@@ -90,6 +108,28 @@ def test_what_is_wrong_is_said_with_the_line(folder, kind):
     assert what in said
     assert said.count(", line ") == 1
     assert not (folder / "run").exists()
+
+
+@pytest.mark.parametrize("kind", ["attribution", "sanity"])
+@pytest.mark.parametrize(
+    ("method", "layer", "said"),
+    [
+        ("grad-cam", "nope", "there is no layer 'nope'; without the option it reads 'layer4.0'"),
+        ("grad-cam", "nope:input", "there is no layer 'nope:input'"),
+        ("grad-cam", "conv1", "layer 'conv1' cannot be read as maps"),
+        ("vit-cx", "block-output", "which has no transformer blocks"),
+    ],
+)
+def test_layers_that_a_model_has_not_or_that_are_no_maps(folder, kind, method, layer, said):
+    head = 'images = "pictures"\nmodels = "zoo/resnet"\n[measure.maps]\n'
+    text = f'{head}kind = "{kind}"\nmethod = "{method}"\nlayer = "{layer}"\n'
+    (folder / "study.toml").write_text(text)
+    with pytest.raises(StudyError, match=rf"study\.toml, line 6: maps does not fit zoo/resnet: .*{said}"):
+        Study.open(folder / "study.toml").run(folder / "run", device="cpu")
+    assert not (folder / "run").exists()
+    for good in ("layer3", "layer4:input"):
+        (folder / "study.toml").write_text(text.replace(layer, good).replace("vit-cx", "grad-cam"))
+        assert not make_plan(Study.open(folder / "study.toml").asked, "cpu").models[0].misfits
 
 
 def test_a_checkpoint_of_another_model(folder):

@@ -153,6 +153,18 @@ def test_the_zoo_at_tiny_size(tmp_path):
     assert not study.status().failed
 
 
+def test_score_cam_is_cross_tested_over_both_baselines(tmp_path):
+    made = small("jiang-cross-testing", set(), ["zoo/resnet", "zoo/deit"], source="scenes:test[:2]", every=1)
+    tests = ["score-cam-cross", "score-cam-cross-black"]
+    study = made.run(tmp_path / "run", device="cpu", only=tests)
+    assert not study.status().failed
+    blurred, black = (study.table(name) for name in tests)
+    assert set(blurred["method"].to_pylist()) == set(black["method"].to_pylist()) == {"score-cam"}
+    assert blurred.num_rows == black.num_rows == 2 * 2 * 2
+    assert blurred["whole"].equals(black["whole"])
+    assert not blurred["hidden"].equals(black["hidden"])
+
+
 @pytest.mark.parametrize(
     ("file", "methods"), [("zoo-tis", {"tis", "tam", "center"}), ("zoo-vit-cx", {"vit-cx"})], ids=["tis", "vit-cx"]
 )

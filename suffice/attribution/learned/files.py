@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from torch import Tensor
 
@@ -19,7 +19,8 @@ from suffice.vision.identity import weights_hash
 from suffice.vision.provenance import KEY, as_json
 from suffice.zoo.training.weights import compact
 
-KIND = "explainer"
+Kind = Literal["explainer", "shapley"]  # `suffice train KIND` writes it
+KIND: Kind = "explainer"
 TRAINED_ON = "trained_on"  # identities of the images, beside the weights
 
 
@@ -54,8 +55,8 @@ class LoadedExplainer:
         if not any_weights and about["weights"] != weights_hash(net.module):
             raise CheckpointError(
                 f"The explainer was trained for {about['name']} with weights {about['weights'][:8]}, but {net.name} "
-                f"has weights {weights_hash(net.module)[:8]}. Train one for it: suffice train explainer --model "
-                f"{net.name} --images …; or any_weights=True to see what it makes of an unknown model."
+                f"has weights {weights_hash(net.module)[:8]}. Train one for it: `suffice train explainer "
+                f"--model {net.name} --images …`; or any_weights=True to see what it makes of an unknown model."
             )
         if list(net.size) != about["size"]:
             raise CheckpointError(f"The explainer takes images of {about['size']} pixels, {net.name} {list(net.size)}.")
@@ -93,11 +94,15 @@ def save_explainer(trained: TrainedExplainer, path: str | Path) -> None:
     os.replace(unfinished, path)
 
 
-def read_explainer_facts(path: str | Path) -> dict[str, Any]:
+def read_explainer_facts(path: str | Path, kind: Kind = KIND) -> dict[str, Any]:
     """The facts that :func:`save_explainer` wrote, without reading the weights.
 
+    Args:
+        path: The file.
+        kind: What it holds; ``"shapley"``: what :func:`.shapley_files.save_shapley` wrote.
+
     Raises:
-        CheckpointError: The file is missing, or no explainer.
+        CheckpointError: The file is missing, or no explainer of this kind.
     """
     from safetensors import SafetensorError, safe_open
 
@@ -106,11 +111,11 @@ def read_explainer_facts(path: str | Path) -> dict[str, Any]:
     try:
         with safe_open(path, framework="pt") as file:
             facts: dict[str, Any] = json.loads((file.metadata() or {})[KEY])
-            if facts["kind"] != KIND:
+            if facts["kind"] != kind:
                 raise KeyError("kind")
     except (SafetensorError, OSError, KeyError, ValueError) as error:
         raise CheckpointError(
-            f"{path} is no explainer that `suffice train explainer` wrote ({type(error).__name__}: {error})."
+            f"{path} is no explainer that `suffice train {kind}` wrote ({type(error).__name__}: {error})."
         ) from error
     return facts
 

@@ -77,7 +77,7 @@ def fine_tune(
         steps: Steps of Adam. Masks before, between and after them are looked at.
         lr: Their length.
         choose: Which of the masks to take: the one with the least ``"loss"``, the ``"last"``, or the one with the least
-            ``"pos"`` score, which is a metric's own.
+            ``"pos"`` score, which is a metric's own; of the batch's targets, as the loss is.
     """
     features = features_of(batch, explainer)
     heads = HeadOfEach(explainer.head, len(batch))

@@ -15,11 +15,11 @@ import torch
 from torch import Tensor
 
 from suffice.attribution.learned.recipe import ExplainedClass
-from suffice.errors import OptionError
+from suffice.errors import OptionError, UnreadableImage
 from suffice.perturb import Runner
 from suffice.vision import Classifier, Picture, open_images
 from suffice.vision.identity import content_hash
-from suffice.vision.stream import stream
+from suffice.vision.stream import OnError, Skip, stream
 
 HELD_OUT = 10  # one in so many images is held out
 OnProgress = Callable[[int, int], None]
@@ -47,6 +47,7 @@ class ExplainerImages:
         name: What reports call them.
         left_out: How many were taken out since they are to be evaluated on.
         explains: Which classes ``targets`` are.
+        skipped: Those that could not be read.
     """
 
     pixels: Tensor
@@ -56,12 +57,14 @@ class ExplainerImages:
     name: str
     left_out: int = 0
     explains: ExplainedClass = "predicted"
+    skipped: tuple[Skip, ...] = ()
 
     def __post_init__(self) -> None:
         if not (~self.held_out).any() or not self.held_out.any():
+            broken = f" {len(self.skipped)} cannot be read, such as {self.skipped[0].name}." if self.skipped else ""
             raise OptionError(
                 f"{len(self.pixels)} images of {self.name} are left, of which {int(self.held_out.sum())} are held out; "
-                "training needs some of both kinds, so give more images."
+                f"training needs some of both kinds, so give more images.{broken}"
             )
 
     @property
@@ -92,31 +95,37 @@ def open_explainer_images(
     explains: ExplainedClass = "predicted",
     never: Any = None,
     name: str | None = None,
+    on_error: OnError = "skip",
     on_progress: OnProgress | None = None,
 ) -> ExplainerImages:
     """Prepare images for training an explainer.
 
     Args:
         runner: Of the explained model, whose size the images get, and whose predictions are the classes to explain.
-        images: Anything that :func:`suffice.open_images` takes. Those that cannot be read are skipped.
+        images: Anything that :func:`suffice.open_images` takes.
         explains: The ``"predicted"`` class, or the image's ``"label"``.
         never: Images that the explainer is to be evaluated on: they are left out, by their content.
         name: What reports call them.
+        on_error: ``"skip"`` images that cannot be read and note them in ``.skipped``, or ``"raise"`` their error.
         on_progress: Called with (done, total).
 
     Raises:
         OptionError: An image has no label though labels are to be explained, or too few are left.
+        UnreadableImage: None of the images can be read.
     """
     net, opened = runner.net, open_images(images)
     forbidden = set() if never is None else set(map(short_id, open_images(never).ids))
     kept: list[int] = []
     parts: list[Tensor] = []
-    for batch in stream(opened, net.geometry, on_error="skip"):
+    decoded = stream(opened, net.geometry, on_error=on_error)
+    for batch in decoded:
         wanted = [row for row, i in enumerate(batch.index.tolist()) if short_id(opened[i].id) not in forbidden]
         kept += batch.index[wanted].tolist()
         parts.append((batch.pixels[wanted] * 255).round().to(torch.uint8))
         if on_progress is not None:
             on_progress(int(batch.index[-1]) + 1, len(opened))
+    if len(decoded.skipped) == len(opened) > 0:
+        raise UnreadableImage(f"None of the images could be read. {decoded.skipped[0].reason}")
     pixels = torch.cat(parts) if parts else torch.zeros(0, 3, *net.size, dtype=torch.uint8)
     ids = torch.tensor([short_id(opened[i].id) for i in kept], dtype=torch.int64)
     left_out = sum(short_id(one) in forbidden for one in opened.ids) if forbidden else 0
@@ -129,7 +138,7 @@ def open_explainer_images(
     if len(draw) > 1 and not held_out.any():  # so few that chance left none
         held_out = draw == draw.min()
     called = name or (images if isinstance(images, str) else f"{len(opened)} images")
-    return ExplainerImages(pixels, targets, ids, held_out, called, left_out, explains)
+    return ExplainerImages(pixels, targets, ids, held_out, called, left_out, explains, tuple(decoded.skipped))
 
 
 def _predicted(runner: Runner, pixels: Tensor) -> Tensor:

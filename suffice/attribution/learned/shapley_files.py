@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import asdict
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 from torch import Tensor
 
 from suffice import __version__
-from suffice.attribution.learned.files import TRAINED_ON
+from suffice.attribution.learned.files import TRAINED_ON, Kind, read_explainer_facts
 from suffice.attribution.learned.shapley import LearnedShapley, ShapleyExplainer, ShapleyRecipe
 from suffice.errors import CheckpointError
 from suffice.vision import Classifier, load
@@ -20,7 +19,7 @@ from suffice.vision.identity import weights_hash
 from suffice.vision.provenance import KEY, as_json
 from suffice.zoo.training.weights import compact
 
-KIND = "shapley"
+KIND: Kind = "shapley"
 
 
 def save_shapley(learned: LearnedShapley, path: str | Path) -> None:
@@ -59,19 +58,10 @@ def load_shapley(path: str | Path, net: Classifier, *, trunk: Classifier | None 
     Raises:
         CheckpointError: The file cannot be used, or is of another model.
     """
-    from safetensors import SafetensorError, safe_open
     from safetensors.torch import load_file
 
-    if not Path(path).is_file():
-        raise CheckpointError(f"There is no file {path}.")
-    try:
-        with safe_open(path, framework="pt") as file:
-            facts: dict[str, Any] = json.loads((file.metadata() or {})[KEY])
-        if facts["kind"] != KIND:
-            raise KeyError(KIND)
-        tensors: dict[str, Tensor] = load_file(path)
-    except (SafetensorError, OSError, KeyError, ValueError) as error:
-        raise CheckpointError(f"{path} holds no learned Shapley values ({type(error).__name__}: {error}).") from error
+    facts = read_explainer_facts(path, KIND)
+    tensors: dict[str, Tensor] = load_file(path)
     about = facts["explained"]
     if about["weights"] != weights_hash(net.module):
         raise CheckpointError(f"{path} was trained for {about['name']} with other weights than {net.name} has.")

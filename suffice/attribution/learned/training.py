@@ -270,7 +270,7 @@ def train_explainer(
     with torch.inference_mode(False), torch.no_grad(), preserved(net.module, frozen=True), runner.arithmetic():
         _run(run, path, about, checkpoint_every, on_progress or (lambda _: None))
     facts = {"name": images.name, "trained on": len(run.train), "held out": len(images.validation)}
-    facts["left out"] = images.left_out
+    facts |= {"left out": images.left_out, "skipped": len(images.skipped)}
     explainer.requires_grad_(False)
     return TrainedExplainer(
         explainer,

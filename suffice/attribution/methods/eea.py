@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -16,13 +17,14 @@ from suffice.attribution.learned import (
     LoadedExplainer,
     TrainedExplainer,
     load_explainer,
-    ready_explainer,
+    read_explainer_facts,
 )
 from suffice.attribution.learned.fine_tuning import Choose, features_of, fine_tune
 from suffice.attribution.learned.images import short_id
 from suffice.attribution.learned.objective import MaskLoss, Objective
+from suffice.attribution.learned.ready import explainer_file, file_record, lacks_explainer
 from suffice.attribution.method import method
-from suffice.errors import OptionError, SufficeWarning
+from suffice.errors import SufficeWarning
 from suffice.options import Amount, Range
 from suffice.perturb.batch import Batch
 from suffice.vision import Classifier
@@ -35,24 +37,25 @@ Given = str | Path | TrainedExplainer | LoadedExplainer | None
 
 def _lacks_explainer(net: Classifier, options: Mapping[str, Any]) -> str | None:
     """Why the method cannot begin with these options."""
-    given, train = options.get("explainer"), f"`suffice train explainer --model {net.name} --images …`"
-    if options.get("mode") == "scratch" or isinstance(given, (TrainedExplainer, LoadedExplainer)):
+    if options.get("mode") == "scratch":
         return None
-    if given is not None and not Path(given).exists():
-        return f"there is no explainer {given}; {train} trains one"
-    if _file(net, given, bool(options.get("any_weights"))) is not None:
-        return None
-    if given is not None:
-        return f"the folder {given} has no explainer of it; {train} trains one"
-    return f"no explainer of it is ready; train one with {train} and give its file as explainer=PATH"
+    return lacks_explainer(net, options.get("explainer"), any_weights=bool(options.get("any_weights")))
 
 
-def _file(net: Classifier, given: str | Path | None, any_weights: bool) -> Path | None:
-    """The file that was given, the one for the model in the folder that was given, or the ready one."""
-    if given is None:
-        return ready_explainer(net, any_weights=any_weights)
-    path = Path(given)
-    return ready_explainer(net, any_weights=any_weights, folder=path) if path.is_dir() else path
+def _records(net: Classifier, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The file of the explainer, and the objective that fine-tuning has from it."""
+    given, recipe = options["explainer"], ExplainerRecipe()
+    file: dict[str, str] = {}
+    if options["mode"] != "scratch":
+        if isinstance(given, (TrainedExplainer, LoadedExplainer)):  # the option itself says what its weights are
+            recipe = given.recipe
+        else:
+            path = explainer_file(net, given, any_weights=options["any_weights"])
+            file, recipe = file_record(path), ExplainerRecipe(**read_explainer_facts(path)["recipe"])
+    if options["mode"] == "pretrained":
+        return {"learned": file} if file else {}
+    objective = _objective(recipe, options["mask_weight"], options["mask_loss"])
+    return {"learned": {**file, **asdict(objective)}}
 
 
 def _questions(net: Classifier, options: Mapping[str, Any]) -> float:
@@ -72,6 +75,7 @@ def _questions(net: Classifier, options: Mapping[str, Any]) -> float:
     needs=("gradients",),
     lacks=_lacks_explainer,
     questions=_questions,
+    records=_records,
 )
 def eea(
     batch: Batch,
@@ -93,15 +97,18 @@ def eea(
     Args:
         batch: The images.
         explainer: File that ``suffice train explainer`` wrote, a folder with one for this model, or what
-            :func:`train_explainer` returned; default: the one that comes with the package for this model.
+            :func:`train_explainer` returned; default: the one that comes with the package for this model. Where a
+            folder has several for it, the one that is called as the command calls it is taken.
         mode: ``"fine-tuned"`` for each image; ``"pretrained"``, one forward of the explainer; or ``"scratch"``: the
             model's own trunk with a head that was not trained, drawn by the seed alone, fine-tuned: an ablation.
         steps: Steps of fine-tuning.
         lr: Their length.
         choose: Which of the masks on the way to take: the one with the least ``"loss"``, or the ``"last"``. ``"pos"``
             takes the one that the metric POS likes best, as published: what is measured by it, or by anything like it,
-            has then been chosen by the answer. It asks whether the class explained wins; published is the label, also
-            where the predicted class is explained, so for that give ``targets=`` the labels.
+            has then been chosen by the answer. Loss and POS are both of the class explained. Published is POS of the
+            label, also where the loss is of the predicted class: that is not to be had here, and is another choice for
+            images that are classified wrongly. With ``targets=`` the labels, the loss is of the label, too: that is the
+            published variant for the label.
         mask_weight: λ of fine-tuning; default: that of the explainer's training.
         mask_loss: Its penalty, likewise.
         any_weights: Take an explainer also for a model with other weights than it was trained for, as for sanity
@@ -115,9 +122,14 @@ def eea(
     _warn_of_seen(found, batch)
     if mode == "pretrained":
         return found.explainer.masks(features_of(batch, found.explainer))
-    weight = recipe.mask_weight if mask_weight is None else mask_weight
-    objective = Objective(weight, mask_loss or recipe.mask_loss, recipe.baseline)
+    objective = _objective(recipe, mask_weight, mask_loss)
     return fine_tune(batch, found.explainer, objective, steps=steps, lr=lr, choose=choose)
+
+
+def _objective(recipe: ExplainerRecipe, mask_weight: float | None, mask_loss: MaskLoss | None) -> Objective:
+    """That of the explainer's training, but for what was chosen otherwise."""
+    weight = recipe.mask_weight if mask_weight is None else mask_weight
+    return Objective(weight, mask_loss or recipe.mask_loss, recipe.baseline)
 
 
 def _find(net: Classifier, explainer: Given, any_weights: bool) -> LoadedExplainer:
@@ -129,10 +141,7 @@ def _find(net: Classifier, explainer: Given, any_weights: bool) -> LoadedExplain
         if explainer.explainer.device != net.device:
             explainer.explainer.to(net.device)
         return explainer
-    path = _file(net, explainer, any_weights)
-    if path is None:
-        raise OptionError(f"eea does not fit {net.name}: {_lacks_explainer(net, {'explainer': explainer})}.")
-    return _loaded(path, net, any_weights)
+    return _loaded(explainer_file(net, explainer, any_weights=any_weights), net, any_weights)
 
 
 def _loaded(path: Path, net: Classifier, any_weights: bool) -> LoadedExplainer:

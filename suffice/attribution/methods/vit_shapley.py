@@ -11,26 +11,24 @@ import torch
 from torch import Tensor
 
 from suffice.attribution.learned.images import short_id
+from suffice.attribution.learned.ready import explainer_file, file_record, lacks_explainer
 from suffice.attribution.learned.shapley import LearnedShapley
-from suffice.attribution.learned.shapley_files import load_shapley
+from suffice.attribution.learned.shapley_files import KIND, load_shapley
 from suffice.attribution.method import method
-from suffice.errors import CheckpointError, OptionError, SufficeWarning
+from suffice.errors import CheckpointError, SufficeWarning
 from suffice.perturb.batch import Batch
 from suffice.vision import Classifier
 from suffice.vision.identity import weights_hash
 
 
 def _lacks_explainer(net: Classifier, options: Mapping[str, Any]) -> str | None:
-    given = options.get("explainer")
-    train = f"`suffice train shapley --model {net.name} --images …`"
-    if isinstance(given, (str, Path)) and not Path(given).is_file():
-        return f"there is no file {given}; {train} trains an explainer"
-    if given is not None:
-        return None
-    return (
-        f"no explainer of it is ready; train one with {train} and give its file as explainer=PATH, or what "
-        "suffice.attribution.learned.train_shapley(net, images) returns"
-    )
+    return lacks_explainer(net, options.get("explainer"), kind=KIND)
+
+
+def _records(net: Classifier, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The file of the explainer; one that was given as an object says itself what its weights are."""
+    given = options["explainer"]
+    return {} if isinstance(given, LearnedShapley) else {"learned": file_record(explainer_file(net, given, kind=KIND))}
 
 
 @method(
@@ -40,14 +38,16 @@ def _lacks_explainer(net: Classifier, options: Mapping[str, Any]) -> str | None:
     lacks=_lacks_explainer,
     questions=0,
     as_it_is=True,
+    records=_records,
 )
 def vit_shapley(batch: Batch, *, explainer: str | Path | LearnedShapley | None = None) -> Tensor:
     """Shapley values of cells as a network has learned them: one forward of it and two of a surrogate.
 
     Args:
         batch: The images.
-        explainer: What :func:`suffice.attribution.learned.train_shapley` returned, or a file
-            that ``suffice train shapley`` wrote.
+        explainer: File that ``suffice train shapley`` wrote, a folder with one for this model, or what
+            :func:`suffice.attribution.learned.train_shapley` returned. Where a folder has several for it, the one that
+            is called as the command calls it is taken.
 
     Returns:
         [B, h, w], at the resolution of the explainer's last layer. They add up to the surrogate's score of the image
@@ -66,10 +66,8 @@ def vit_shapley(batch: Batch, *, explainer: str | Path | LearnedShapley | None =
 
 
 def _find(net: Classifier, explainer: str | Path | LearnedShapley | None) -> LearnedShapley:
-    if explainer is None:
-        raise OptionError(f"vit-shapley does not fit {net.name}: {_lacks_explainer(net, {})}.")
     if not isinstance(explainer, LearnedShapley):
-        path = Path(explainer)
+        path = explainer_file(net, explainer, kind=KIND)
         key, kept = (str(path.resolve()), path.stat().st_mtime_ns if path.is_file() else 0), _kept(net)
         if key not in kept:
             kept.clear()

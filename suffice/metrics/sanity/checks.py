@@ -183,6 +183,10 @@ def _compare(
     for method in chosen:
         plan(method.name, total // len(chosen), method.questions_of(net, options.get(method.name, {})))
 
+    # By method, which explainer it took: for the trained model, and for the one that has options of its own.
+    learned: dict[str, dict[str, Any]] = {}
+    learned_of_other: dict[str, dict[str, Any]] = {}
+
     def explained(version: Classifier, some: Images, method: Method, classes: Targets) -> Attribution:
         nonlocal done
         # What a method has learned of the trained model stays when that is randomized.
@@ -192,6 +196,8 @@ def _compare(
             own |= own_options[1].get(method.name, {})
         asked = runner.alike(version)  # anew each time, as it may keep weights in another precision
         found = attribute(version, some, method, classes, seed=seed, runner=asked, **own)
+        if version is own_options[0]:
+            learned_of_other[method.name] = _learned(found)
         done += len(some)
         if on_progress is not None:
             on_progress(done, total)
@@ -207,6 +213,7 @@ def _compare(
             before = explained(net, some, method, wanted)
             own.begin(before.maps)
             precisions[method.name] = before.about["precision"]
+            learned[method.name] = _learned(before)
             if method is chosen[0]:
                 decided.append(before.targets)
         for draw in range(draws):
@@ -215,8 +222,13 @@ def _compare(
                     own.add(draw, step, explained(version, some, method, decided[-1]).maps)
     settings = {
         "check": report.keywords["check"], "how": report.keywords["how"], "draws": draws, "seed": seed,
-        "methods": {method.name: {**method.options, **options.get(method.name, {})} for method in chosen},
-        "permuted_options": {method.name: dict(own_options[1].get(method.name, {})) for method in chosen},
+        "methods": {
+            method.name: {**method.options, **options.get(method.name, {}), **learned[method.name]} for method in chosen
+        },
+        "permuted_options": {
+            method.name: {**own_options[1].get(method.name, {}), **learned_of_other.get(method.name, {})}
+            for method in chosen
+        },
     }  # fmt: skip
     if not any(own_options[1].values()):
         del settings["permuted_options"]
@@ -231,6 +243,10 @@ def _compare(
         skipped=tuple(skipped),
         about=provenance(net, settings, targets, precision=", ".join(dict.fromkeys(precisions.values()))),
     )
+
+
+def _learned(found: Attribution) -> dict[str, Any]:
+    return {key: value for key, value in found.settings.items() if key == "learned"}
 
 
 class _Gathered:

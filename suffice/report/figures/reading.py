@@ -49,13 +49,8 @@ def good_rows(study: Study, table: str, columns: Sequence[str], *, errors: bool 
 
 def _some(study: Study, shard: Any, columns: Sequence[str]) -> pyarrow.Table:
     """The columns of a shard that it has; where it failed it has only those that all tables have."""
-    import pyarrow.parquet as pq
-
     assert study.store is not None
-    with study.store.fs.open(study.store.path(shard.table), "rb") as file:
-        opened = pq.ParquetFile(file)
-        known = set(opened.schema_arrow.names)  # which is made anew each time that it is asked for
-        return opened.read([name for name in (*columns, "error") if name in known]).replace_schema_metadata()
+    return read_shard(study.store, shard, (*columns, "error")).replace_schema_metadata()
 
 
 def families_of(study: Study, models: Sequence[str] | None = None) -> dict[str, str]:

@@ -19,6 +19,7 @@ from suffice.report.figures.papers import EEA
 from suffice.report.figures.reading import good_rows, origin, tables_of
 from suffice.report.figures.registry import FILE, figure
 from suffice.study import Study
+from suffice.study.parquet import read_parquet
 
 if TYPE_CHECKING:
     import pyarrow
@@ -197,13 +198,11 @@ def box_chart(table: pyarrow.Table, up: str) -> dict[str, Any]:
 )
 def data_randomization(folder: Path, *, similarity: Similarity = "spearman") -> Drawing:
     """A box plot of the similarity to the maps of a model with permuted labels: of ``suffice sanity --check data``."""
-    import pyarrow.parquet as pq
-
     file = folder / "sanity.parquet" if folder.is_dir() else folder
     if not file.is_file():
         raise OptionError(f"There is no {file}; suffice sanity … --check data --permuted-model … --out writes it.")
     return _boxes(
-        pq.read_table(file),
+        read_parquet(file),
         similarity,
         name="data-randomization",
         title="Maps of a model beside those of one trained on permuted labels",

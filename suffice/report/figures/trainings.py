@@ -82,8 +82,9 @@ def seeds_table(values: Values) -> pyarrow.Table:
     """For every two architectures the trainings that it takes to see their difference.
 
     Returns:
-        ``row``, ``column``, ``value`` (trainings of each; none where even 10,000 do not), ``difference``, ``low``,
-        ``high``, ``p``, ``seed_share`` (of the variance that is due to there being few trainings).
+        ``row``, ``column``, ``value`` (trainings of each; none where even 10,000 do not, or there are too few images
+        for any number), ``difference``, ``p``, ``seed_share`` (of the variance that is due to there being few
+        trainings).
     """
     import pyarrow as pa
 
@@ -143,7 +144,7 @@ def trainings(study: Study, *, measurement: str | None = None, column: str = "di
                 name=f"seeds-needed-{column}",
                 title=f"How many trainings it takes to see a difference: {title.lower()}",
                 reading="Trainings of each of the two networks, for a power of 80 % at the 5 % level, if the "
-                "difference is the one seen. – where even 10,000 would not do.",
+                "difference is the one seen and there are as many images. – where even 10,000 would not do.",
                 alt="Trainings needed: "
                 + sentence((f"{r['row']} and {r['column']} {r['value']:.0f}" for r in known), 12)
                 + ".",

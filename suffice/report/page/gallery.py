@@ -23,6 +23,7 @@ from suffice.report.page.content import Card, Case, Tile
 from suffice.report.page.wording import percent
 from suffice.study import map_files
 from suffice.study.plan import Shard
+from suffice.study.reading import read_shard
 
 if TYPE_CHECKING:
     import pyarrow
@@ -112,16 +113,11 @@ def _grid(study: Study, searched: str) -> int:
 
 def _row(study: Study, table: str, model: str, index: int) -> dict[str, Any] | None:
     """The row of one image; None where there is none, or it has an error."""
-    import pyarrow.parquet as pq
-
     assert study.store is not None
     shard = Shard(table, model, index // study.plan.block)
     if not study.store.exists(shard.table):
         return None
-    with study.store.fs.open(study.store.path(shard.table), "rb") as file:
-        opened = pq.ParquetFile(file)
-        there = [name for name in (*SHOWN, "error") if name in opened.schema_arrow.names]
-        found = opened.read(there)
+    found = read_shard(study.store, shard, (*SHOWN, "error"))
     where = [n for n, i in enumerate(found["index"].to_pylist()) if i == index]
     rows = found.take(where[:1]).to_pylist()
     return rows[0] if rows and rows[0]["error"] is None and "mses" in rows[0] else None

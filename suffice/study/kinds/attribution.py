@@ -12,9 +12,10 @@ import torch
 from suffice.attribution import Attribution, attribute, find_method, list_methods
 from suffice.errors import OptionError, UnreadableImage
 from suffice.study.files import files_of, with_paths
-from suffice.study.kinds.classes import Classes, Target, no_such_class, targets_of_images
+from suffice.study.kinds.classes import Classes, Target, lacking_labels, no_such_class, targets_of_images
+from suffice.study.kinds.layers import no_such_layer
 from suffice.study.measurement import Found, Measurement, Options, Work
-from suffice.vision import Classifier
+from suffice.vision import Classifier, Images
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,13 @@ class Maps(Measurement):
 
     def misfit(self, net: Classifier) -> str | None:
         """Why the method cannot be used with a model; None where it can."""
-        return find_method(self.method).incompatibility(net, self._options) or no_such_class(net, self.target)
+        method = find_method(self.method)
+        reason = method.incompatibility(net, self._options) or no_such_layer(net, method, self._options)
+        return reason or no_such_class(net, self.target)
+
+    def lacks(self, images: Images) -> str | None:
+        """Why images cannot be asked about by their labels; None where they can, or are not."""
+        return lacking_labels(images) if self.target is None and self.target_class == "label" else None
 
     def questions(self, net: Classifier) -> float | None:
         """Inputs that an image puts through the model."""

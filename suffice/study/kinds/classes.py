@@ -6,7 +6,7 @@ from typing import Literal
 
 from suffice.errors import OptionError, StudyError
 from suffice.study.measurement import Work
-from suffice.vision import Classifier
+from suffice.vision import Classifier, Images
 from suffice.vision.classifier import Targets
 
 Classes = Literal["predicted", "label"]
@@ -32,6 +32,14 @@ def targets_of_images(work: Work, which: Classes, target: Target = None) -> Targ
         if nameless:
             raise StudyError(f'target_class = "label", but {nameless[0]} has no label.')
     return [0 if label is None else work.net.class_index(label) for label in labels]
+
+
+def lacking_labels(images: Images) -> str | None:
+    """Why not all images can be asked about by their labels; None where each has one, or may have if looked up."""
+    nameless = [picture.name for picture in images if picture.stored_label is None]
+    if not nameless:
+        return None
+    return f"it asks about their labels, and {len(nameless)} of {len(images)} have none, such as {nameless[0]}"
 
 
 def no_such_class(net: Classifier, target: Target) -> str | None:

@@ -11,9 +11,10 @@ from suffice.evidence import Settings, find_evidence, preset
 from suffice.evidence.files.table import evidence_table
 from suffice.evidence.stream import check_search
 from suffice.perturb.baselines import make_baseline
-from suffice.study.kinds.classes import Classes, Target, no_such_class, targets_of_images
+from suffice.plugins import unknown
+from suffice.study.kinds.classes import Classes, Target, lacking_labels, no_such_class, targets_of_images
 from suffice.study.measurement import Found, Measurement, Work
-from suffice.vision import Classifier
+from suffice.vision import Classifier, Images
 from suffice.vision.classifier import Targets
 from suffice.vision.stream import stream
 
@@ -42,7 +43,11 @@ class EvidenceSearch(Measurement):
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> EvidenceSearch:
         """From a preset, and choices of the search beside it."""
-        own = {name: options[name] for name in ("target_class", "target", "regions", "pictures") if name in options}
+        known = ("preset", *(f.name for f in fields(cls) if f.name != "settings"), *(f.name for f in fields(Settings)))
+        for name in options:
+            if name not in known:
+                raise unknown("setting", name, known)
+        own = {f.name: options[f.name] for f in fields(cls) if f.name in options}
         chosen = {name: value for name, value in options.items() if name not in (*own, "preset")}
         lists = {name: tuple(value) for name, value in chosen.items() if isinstance(value, list)}
         return cls(preset(options.get("preset", "default")).changed(**chosen | lists), **own)
@@ -54,6 +59,10 @@ class EvidenceSearch(Measurement):
         except OptionError as error:
             return str(error).removesuffix(".")
         return no_such_class(net, self.target)
+
+    def lacks(self, images: Images) -> str | None:
+        """Why images cannot be asked about by their labels; None where they can, or are not."""
+        return lacking_labels(images) if self.target is None and self.target_class == "label" else None
 
     def for_any_weights(self) -> EvidenceSearch:
         """The first levels of a search that does not end early, whatever the weights."""

@@ -10,8 +10,9 @@ from suffice.errors import OptionError, UnreadableImage
 from suffice.metrics import find_metric, find_protocol, measure
 from suffice.metrics.api import choices_of, questions_of
 from suffice.metrics.protocols import TargetClass
+from suffice.study.kinds.classes import lacking_labels
 from suffice.study.measurement import Found, Measurement, Options, Work, below
-from suffice.vision import Classifier
+from suffice.vision import Classifier, Images
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,18 @@ class ScoresOfMaps(Measurement):
     def reads(self) -> tuple[str, ...]:
         """The measurement whose maps it reads."""
         return (self.maps,)
+
+    def lacks(self, images: Images) -> str | None:
+        """Why the metrics, or the labels that they ask about, cannot be had of images; None where they can."""
+        needing = [name for name in self.measured if "boxes" in find_metric(name).needs]
+        if needing and not any(picture.boxes for picture in images):
+            return (
+                f"{needing[0]!r} looks at boxes of objects, and no image has any; write boxes=, "
+                "a list (.csv or .jsonl) with columns path and boxes"
+            )
+        # Whose class is asked about, each kind of scores has choices of its own for.
+        rule = getattr(self, "target_class", None) or find_protocol(self.protocol).target_class
+        return lacking_labels(images) if rule == "label" else None
 
     def questions(self, net: Classifier) -> float | None:
         """Inputs that a map of an image puts through the model."""

@@ -13,6 +13,7 @@ from suffice.metrics.sanity import SanityReport, data_randomization, sanity_chec
 from suffice.metrics.sanity.randomize import How, layers_of
 from suffice.options import Count
 from suffice.study.files import files_of, with_paths
+from suffice.study.kinds.layers import no_such_layer
 from suffice.study.measurement import Found, Measurement, Options, Work
 from suffice.study.paths import expanded
 from suffice.vision import Classifier
@@ -99,7 +100,9 @@ class Sanity(Measurement):
             return str(error).splitlines()[0].removesuffix(".")
         method = find_method(self.method)
         reason = method.incompatibility(net, self._options)
-        return reason or method.incompatibility(net, self._options | self._permuted_options)
+        both = self._options | self._permuted_options
+        reason = reason or method.incompatibility(net, both)
+        return reason or no_such_layer(net, method, self._options) or no_such_layer(net, method, both)
 
     def questions(self, net: Classifier) -> float | None:
         """Inputs that an image puts through the model and its versions."""

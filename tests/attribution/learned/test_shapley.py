@@ -8,12 +8,14 @@ from scipy.stats import spearmanr
 from torch import nn
 
 import suffice
+from suffice.attribution.learned import ExplainerRecipe, save_explainer, train_explainer
 from suffice.attribution.learned.images import short_id
 from suffice.attribution.learned.shapley import ShapleyExplainer, ShapleyRecipe, additive, kernel_sets
 from suffice.attribution.learned.shapley_files import load_shapley, save_shapley
 from suffice.attribution.learned.shapley_training import show, train_shapley
 from suffice.errors import CheckpointError, OptionError
 from suffice.vision import Classifier
+from suffice.vision.identity import content_hash
 from tests.attribution.learned.test_kept import levit
 from tests.attribution.nets import pictures
 
@@ -115,6 +117,43 @@ def test_files(learned, tmp_path):
     other.module.slope.fill_(1.0)
     with pytest.raises(CheckpointError, match="other weights"):
         load_shapley(path, other, trunk=trunk())
+
+
+def own_trunk(seed):
+    """Learned values whose trunk is the classifier's own, so that the file alone will do."""
+    recipe = ShapleyRecipe(surrogate_steps=0, steps=2, batch=4, sets=2, seed=seed)
+    return train_shapley(trunk(), reddish(40, seed=1), recipe)
+
+
+def test_a_folder_has_the_values_of_a_model(tmp_path):
+    net, images = trunk(), reddish(2, seed=4)
+    (tmp_path / "notes.safetensors").write_bytes(b"something else")
+    with pytest.raises(OptionError, match="has no explainer of it; `suffice train shapley --model trunk"):
+        suffice.attribute(net, images, "vit-shapley", explainer=tmp_path)
+    save_shapley(own_trunk(seed=0), tmp_path / "mine.safetensors")
+    found = suffice.attribute(net, images, "vit-shapley", explainer=tmp_path)
+    assert torch.equal(
+        found.maps, suffice.attribute(net, images, "vit-shapley", explainer=tmp_path / "mine.safetensors").maps
+    )
+    content = (tmp_path / "mine.safetensors").read_bytes()
+    assert found.about["settings"]["learned"] == {"file": "mine.safetensors", "hash": content_hash(content)}
+    save_shapley(own_trunk(seed=1), tmp_path / "another.safetensors")
+    with pytest.raises(OptionError, match=r"2 explainers of trunk, another\.safetensors, mine\.safetensors, and none"):
+        suffice.attribute(net, images, "vit-shapley", explainer=tmp_path)
+    save_shapley(own_trunk(seed=1), tmp_path / "trunk-shapley.safetensors")
+    found = suffice.attribute(net, images, "vit-shapley", explainer=str(tmp_path))
+    assert found.about["settings"]["learned"]["file"] == "trunk-shapley.safetensors"
+
+
+def test_explainers_of_another_kind_in_the_folder_do_not_count(tmp_path):
+    made = train_explainer(trunk(), reddish(40, seed=1), ExplainerRecipe(steps=1, batch=4))
+    save_explainer(made, tmp_path / "trunk.safetensors")
+    save_shapley(own_trunk(seed=0), tmp_path / "trunk-shapley.safetensors")
+    for method, file in (("eea", "trunk.safetensors"), ("vit-shapley", "trunk-shapley.safetensors")):
+        found = suffice.attribute(trunk(), reddish(1, seed=4), method, explainer=tmp_path)
+        assert found.settings["learned"]["file"] == file
+    with pytest.raises(CheckpointError, match="is no explainer that `suffice train shapley` wrote"):
+        suffice.attribute(trunk(), reddish(1, seed=4), "vit-shapley", explainer=tmp_path / "trunk.safetensors")
 
 
 def test_cells_may_be_larger_than_positions(tmp_path):

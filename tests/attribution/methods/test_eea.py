@@ -1,10 +1,13 @@
 """EEA beside a literal twin: one image, one explainer, one step after the other; and the shipped explainers."""
 
 import copy
+import json
 import shutil
 
 import pytest
 import torch
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
 from torch.nn import functional as F
 
 import suffice
@@ -13,7 +16,9 @@ from suffice.attribution import find_method
 from suffice.attribution.learned import load_explainer, read_explainer_facts, ready_explainer
 from suffice.attribution.learned.images import short_id
 from suffice.attribution.learned.ready import READY
-from suffice.errors import OptionError
+from suffice.errors import CheckpointError, OptionError
+from suffice.metrics import data_randomization, score_table
+from suffice.vision.identity import content_hash
 from tests.attribution.trained import scenes, trained
 
 STEPS, LR = 4, 0.002
@@ -119,6 +124,108 @@ def test_a_folder_has_an_explainer_for_each_model(tmp_path):
         suffice.attribute(trained("vgg"), scenes()[0][:1], "eea", **how)
     with pytest.raises(OptionError, match="there is no explainer"):
         suffice.attribute(net, scenes()[0][:1], "eea", explainer=tmp_path / "missing")
+
+
+def another_explainer(net, path, mask_weight=9.0):
+    """An explainer of a network as it comes with the package, but with another head and another λ."""
+    ready = ready_explainer(net)
+    with safe_open(ready, framework="pt") as file:
+        facts = json.loads(file.metadata()["suffice"])
+    facts["recipe"]["mask_weight"] = mask_weight
+    save_file(
+        {k: -v if k.startswith("head") else v for k, v in load_file(ready).items()},
+        path,
+        {"suffice": json.dumps(facts)},
+    )
+
+
+def test_of_several_in_a_folder_the_one_with_the_usual_name_is_taken(tmp_path):
+    net, image = trained("deit"), scenes()[0][:1]
+    shutil.copy(ready_explainer(net), tmp_path)
+    another_explainer(net, tmp_path / "zoo-deit-by-zoo-resnet.safetensors")  # first by alphabet
+    found = suffice.attribute(net, image, "eea", mode="pretrained", explainer=tmp_path)
+    assert torch.equal(found.maps, suffice.attribute(net, image, "eea", mode="pretrained").maps)
+    assert found.about["settings"]["learned"]["file"] == "zoo-deit.safetensors"
+
+
+@pytest.mark.parametrize("any_weights", [False, True])
+def test_of_several_in_a_folder_none_is_guessed(tmp_path, any_weights):
+    net = trained("deit")
+    shutil.copy(ready_explainer(net), tmp_path / "mine.safetensors")
+    another_explainer(net, tmp_path / "other.safetensors")
+    with pytest.raises(OptionError, match=r"2 explainers of zoo/deit, mine\.safetensors, other\.safetensors, and none"):
+        suffice.attribute(net, scenes()[0][:1], "eea", explainer=tmp_path, any_weights=any_weights)
+
+
+def test_records_say_which_file_of_a_folder_made_the_maps_and_what_it_decided(tmp_path):
+    net, image = trained("deit"), scenes()[0][:1]
+    records = []
+    for number, weight in enumerate([3.0, 9.0]):
+        file = tmp_path / f"{number}" / "mine.safetensors"
+        file.parent.mkdir()
+        another_explainer(net, file, mask_weight=weight)
+        found = suffice.attribute(net, image, "eea", explainer=file.parent, steps=0)
+        told = {"mask_weight": weight, "mask_loss": "bce", "baseline": "black"}
+        assert found.about["settings"]["learned"] == {
+            "file": "mine.safetensors", "hash": content_hash(file.read_bytes()), **told
+        }  # fmt: skip
+        assert json.loads(found.to_arrow().schema.metadata[b"suffice"])["settings"]["learned"]["mask_weight"] == weight
+        records.append(found.settings["learned"]["hash"])
+    assert records[0] != records[1]
+    assert find_method("eea").incompatibility(net, found.settings["options"]) is None  # options stay options
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"mode": "pretrained"}, {"file": "zoo-deit.safetensors"}),  # nothing is fine-tuned, so there is no loss
+        ({"mode": "scratch", "mask_weight": 2.0}, {"mask_weight": 2.0, "mask_loss": "bce", "baseline": "black"}),
+        (
+            {"mask_weight": 0.5, "mask_loss": "l1"},
+            {"file": "zoo-deit.safetensors", "mask_weight": 0.5, "mask_loss": "l1", "baseline": "black"},
+        ),
+    ],
+)
+def test_records_say_what_was_used(options, said):
+    learned = suffice.attribute(trained("deit"), scenes()[0][:1], "eea", steps=0, **options).settings["learned"]
+    assert {key: value for key, value in learned.items() if key != "hash"} == said
+    assert ("hash" in learned) == ("file" in said)
+
+
+def test_tables_of_scores_and_sanity_checks_say_it_too(tmp_path):
+    net, image = trained("deit"), scenes()[0][:1]
+    hashed = content_hash(ready_explainer(net).read_bytes())
+    options = {"eea": {"mode": "pretrained"}}
+    table = score_table([net], image, ["eea", "gradient"], ["insertion"], options=options, metric_options={"steps": 2})
+    of_table = table.about["zoo/deit"]["settings"]["methods"]
+    assert [one.get("learned", {}).get("hash") for one in of_table.values()] == [hashed, None]
+    another_explainer(net, tmp_path / "other.safetensors")
+    other = {"eea": {"explainer": str(tmp_path)}}
+    checked = data_randomization(
+        net, net.with_module(copy.deepcopy(net.module)), image, "eea", options=options, permuted_options=other
+    )
+    settings = checked.about["settings"]
+    assert settings["methods"]["eea"]["learned"]["hash"] == hashed
+    assert settings["permuted_options"]["eea"]["learned"]["file"] == "other.safetensors"
+
+
+def test_a_file_of_another_kind_is_refused(tmp_path):
+    (tmp_path / "notes.safetensors").write_bytes(b"something else")
+    with pytest.raises(CheckpointError, match="is no explainer that `suffice train explainer` wrote"):
+        suffice.attribute(trained("deit"), scenes()[0][:1], "eea", explainer=tmp_path / "notes.safetensors")
+
+
+def test_pos_is_of_the_class_explained_as_the_loss_is(monkeypatch):
+    """Published is the label's, also where the predicted class is explained; see docs/train-an-explainer.md."""
+    from suffice.attribution.learned import fine_tuning
+
+    asked, plain = [], fine_tuning.pos_scores
+    monkeypatch.setattr(
+        fine_tuning, "pos_scores", lambda probe, masks: asked.append(probe.targets) or plain(probe, masks)
+    )
+    targets = scenes()[1][:2]
+    suffice.attribute(trained("deit"), scenes()[0][:2], "eea", targets, steps=1, choose="pos")
+    assert [one.tolist() for one in asked] == [targets] * 2
 
 
 def test_shipped_explainers_are_small_and_saw_no_test_scene():
