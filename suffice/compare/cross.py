@@ -16,13 +16,13 @@ import torch
 
 from suffice.attribution import Attribution, attribute
 from suffice.compare.cross_result import CrossTest
-from suffice.compare.held import held
 from suffice.compare.pairwise import Numbers
 from suffice.errors import OptionError
-from suffice.metrics import find_metric, find_protocol, measure
-from suffice.metrics.api import choices_of
+from suffice.metrics import Scores, find_metric, find_protocol
+from suffice.metrics.choices import choices_of
 from suffice.metrics.curves import CurveChoices
-from suffice.metrics.protocols import TargetClass
+from suffice.metrics.map_batch import checked
+from suffice.metrics.together import Maps, measure_together
 from suffice.options import Count, check_options
 from suffice.perturb.runner import AnyPrecision, Runner
 from suffice.progress import reports
@@ -113,10 +113,10 @@ def cross_test(
     hidden = {name: np.empty(shape[1:]) for name in names}
     whole, classes = np.empty(shape[1:]), np.empty(shape, dtype=np.int64)
     for column, (net, runner) in enumerate(zip(given, runners, strict=True)):
-        kept = held(net, opened)
-        for row, attribution in enumerate(made):
-            asked = attribution.targets if target_class == "generating" else labels[column]
-            found = shown_to(net, kept, attribution.maps, asked, names, protocol, seed=seed, runner=runner, **choices)
+        asked = [own.targets if target_class == "generating" else labels[column] for own in made]
+        shown = [own.maps for own in made]
+        answers = shown_to(net, opened, shown, asked, names, protocol, seed=seed, runner=runner, **choices)
+        for row, found in enumerate(answers):
             classes[row, column] = found.targets
             for name, values in found.values.items():
                 raw[name][row, column] = values
@@ -152,35 +152,41 @@ class Answers:
 def shown_to(
     net: Classifier,
     images: Images,
-    maps: torch.Tensor,
-    targets: Targets,
+    maps: Sequence[torch.Tensor],
+    targets: Sequence[Targets],
     metrics: Sequence[str],
     protocol: str,
     *,
     seed: int,
     runner: Runner,
     **choices: Any,
-) -> Answers:
-    """Show a model what maps [N, h, w] of any model find important.
+) -> list[Answers]:
+    """Show a model what maps of any models find important.
 
     Maps alone are given: what they explain need not be what is asked about.
 
     Args:
         net: The tested classifier.
-        images: The images.
-        maps: One for each of them.
-        targets: The classes asked about; None: those that the tested model predicts.
+        images: N images.
+        maps: Of each model, [N, h, w].
+        targets: The classes asked about with the maps of each; None: those that the tested model predicts.
         metrics: Names of metrics with curves, or of parts of them.
         protocol: Every choice that is not made here.
         seed: Of everything random.
         runner: Of the classifier.
         **choices: Of the metrics.
     """
-    wanted = _whole_metrics(metrics)
-    which: TargetClass | None = "predicted" if targets is None else None
-    found = measure(
-        net, images, maps, wanted, protocol, targets=targets, target_class=which, seed=seed, runner=runner, **choices
-    )
+    given = [
+        Maps(checked(one, len(images)), asked, "predicted" if asked is None else "given")
+        for one, asked in zip(maps, targets, strict=True)
+    ]
+    wanted, chosen = _whole_metrics(metrics), find_protocol(protocol)
+    found = measure_together(net, images, given, wanted, chosen, choices, seed=seed, runner=runner)
+    return [_answers(scores, metrics) for scores in found]
+
+
+def _answers(found: Scores, metrics: Sequence[str]) -> Answers:
+    """What scores say of metrics and of parts of them."""
     parts = {name: part for own, one in found.outcomes.items() for name, part in one.with_parts(own).items()}
     if missing := [name for name in metrics if name not in parts]:
         raise OptionError(f"There is no {missing[0]!r}: the parts under this protocol are {', '.join(parts)}.")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import torch
@@ -11,21 +10,19 @@ from torch import Tensor
 
 from suffice.attribution import Attribution
 from suffice.errors import OptionError
-from suffice.metrics.boxes import boxes_of
-from suffice.metrics.map_batch import MapBatch, checked
+from suffice.metrics.choices import choices_of
+from suffice.metrics.map_batch import checked
 from suffice.metrics.metric import Metric, find_metric
-from suffice.metrics.outcome import By, Outcome, joined
+from suffice.metrics.outcome import By
 from suffice.metrics.protocols import Protocol, TargetClass, find_protocol
 from suffice.metrics.scores import Scores
+from suffice.metrics.together import Maps, measure_together
 from suffice.options import check_options
-from suffice.perturb.batch import Batch
 from suffice.perturb.runner import AnyPrecision, Runner
 from suffice.plugins import check_arguments
-from suffice.progress import counted, reports
-from suffice.vision import Classifier, Images, Model, as_classifier, open_images
-from suffice.vision.classifier import Targets, targets_of
-from suffice.vision.provenance import provenance
-from suffice.vision.stream import stream
+from suffice.progress import reports
+from suffice.vision import Images, Model, as_classifier, open_images
+from suffice.vision.classifier import Targets
 
 
 @reports("Measuring")
@@ -99,92 +96,17 @@ def measure(
     wanted = [str(one) for one in ([metric] if isinstance(metric, (str, Metric)) else metric)]
     chosen = find_protocol(protocol)
     check_arguments(measure, options, (option for name in wanted for option in find_metric(name).options))
-    choices = choices_of(wanted, chosen, options)
+    choices_of(wanted, chosen, options)
     source = maps if isinstance(maps, Attribution) else None
     opened = _with_maps(open_images(images.detach() if isinstance(images, Tensor) else images), source)
     given = checked(maps if source is None else source.maps, len(opened))
     rule, classes = _classes(opened, source, targets, target_class or chosen.target_class)
-    targets_of(classes, (), len(opened))  # a wrong number of them is said at once
-    needs = {need for name in wanted for need in find_metric(name).needs}
-    asks = bool({"model", "method"} & needs)
-    objects = boxes_of(net, opened, boxes) if "boxes" in needs else None
-    outcomes: dict[str, list[Outcome]] = {name: [] for name in wanted}
-    asked: list[Tensor] = []
-    # As many images as fit a batch: any number of steps then fills whole batches.
-    batches = stream(opened, net.geometry, batch_size=runner.batch_size)
-    for decoded in counted(batches, ", ".join(wanted), len(opened), questions_of(net, wanted, choices)):
-        index = decoded.index.tolist()
-        pixels = decoded.pixels.to(net.device)
-        whole = runner.scores(pixels) if asks else None
-        known = torch.full((len(pixels),), -1, device=net.device)
-        if whole is not None:
-            known = net.targets(targets_of(classes, index, len(opened)), whole)
-            asked.append(known)
-        ids = [opened[i].id for i in index]
-        some = MapBatch(
-            Batch(net, pixels, known, ids, seed, runner, decoded.index, len(opened)),
-            given[decoded.index.to(given.device)].to(net.device),
-            whole,
-            None if objects is None else [objects[i] for i in index],
-            source[decoded.index] if source is not None else None,
-        )
-        with torch.no_grad():
-            for name in wanted:
-                outcomes[name].append(_measured(find_metric(name), some, choices[name]))
-        if on_progress is not None:
-            on_progress(index[-1] + 1, len(opened))
-    where = images.device if isinstance(images, Tensor) else torch.device("cpu")
-    common = {
-        "target_class": rule,
-        "normalize": None,
-        "score": net.score,
-        "seed": seed,
-        "precision": runner.precision,
-        "model": net.name,
-        "size": list(net.size),
-        "geometry": repr(net.geometry),
-        "maps": {"size": list(given.shape[1:]), **({"settings": source.settings} if source is not None else {})},
-    }
-    protocols = {}
-    for name in wanted:
-        changed = sorted(options.keys() & choices[name].keys())
-        own = {"metric": name, "protocol": chosen.name, "changed": changed}
-        protocols[name] = {**own, **choices[name], **common}
-    scores = Scores(
-        outcomes={name: joined(outcomes[name], where) for name in wanted},
-        protocols=protocols,
-        targets=torch.cat(asked).to(where) if asked else None,
-        names=opened.names,
-        ids=opened.ids,
-        skipped=source.skipped if source is not None else (),
-        about=provenance(net, {"metrics": protocols}, targets, precision=runner.precision),
-    )
+    (scores,) = measure_together(
+        net, opened, [Maps(given, classes, rule, source)], wanted, chosen, options,
+        boxes=boxes, seed=seed, runner=runner, on_progress=on_progress,
+        device=images.device if isinstance(images, Tensor) else torch.device("cpu"),
+    )  # fmt: skip
     return scores if normalize is None else scores.normalized(normalize)
-
-
-def choices_of(wanted: Sequence[str], protocol: Protocol, options: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Every choice for each metric; an option that none of them has is an error."""
-    if not wanted or len(set(wanted)) < len(wanted):
-        raise OptionError(f"metric={list(wanted)!r}; expected one or more different names.")
-    found = {name: find_metric(name) for name in wanted}
-    for option in options:
-        if not any(option in m.options for m in found.values()):
-            known = sorted({o for m in found.values() for o in m.options})
-            raise OptionError(f"{', '.join(found)} has no option {option!r}; there are {', '.join(known) or 'none'}.")
-    return {n: protocol.options(n, {o: v for o, v in options.items() if o in m.options}) for n, m in found.items()}
-
-
-def questions_of(net: Classifier, metrics: Sequence[str], choices: Mapping[str, Mapping[str, Any]]) -> float | None:
-    """How many inputs an image puts through the model for some metrics, with the choices of each; None if unknown."""
-    counts = [find_metric(name).questions_of(net, choices[name]) for name in metrics]
-    return None if None in counts else 1 + sum(count for count in counts if count is not None)
-
-
-def _measured(metric: Metric, given: MapBatch, options: Mapping[str, Any]) -> Outcome:
-    outcome = metric.function(given, **options)
-    if outcome.values.shape != (len(given),):
-        raise OptionError(f"{metric.name} returned {list(outcome.values.shape)}; expected values [{len(given)}].")
-    return replace(outcome, values=outcome.values.float())
 
 
 def _with_maps(images: Images, source: Attribution | None) -> Images:

@@ -13,7 +13,8 @@ from torch import Tensor, nn
 
 from suffice.attribution import Attribution, Method, attribute, find_method
 from suffice.errors import OptionError
-from suffice.metrics.api import choices_of, measure, questions_of
+from suffice.metrics.api import measure
+from suffice.metrics.choices import choices_of, questions_of
 from suffice.metrics.protocols import Protocol, TargetClass, find_protocol
 from suffice.metrics.score_table import ScoreTable, TableRow
 from suffice.metrics.scores import Scores

@@ -11,7 +11,7 @@ from suffice.attribution import Attribution, Method, attribute, find_method
 from suffice.draw.files import Format, check_format, save_picture
 from suffice.errors import OptionError, UnreadableImage
 from suffice.metrics import Scores, find_protocol, measure
-from suffice.metrics.api import questions_of
+from suffice.metrics.choices import questions_of
 from suffice.metrics.tables import write_tables
 from suffice.perturb import Runner
 from suffice.progress import plan, reports

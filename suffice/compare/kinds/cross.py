@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -11,7 +11,6 @@ import torch
 
 from suffice.attribution import Attribution
 from suffice.compare.cross import Answers, ClassOf, check_curves, shown_to
-from suffice.compare.held import held
 from suffice.errors import UnreadableImage
 from suffice.study.kinds.classes import targets_of_images
 from suffice.study.kinds.metrics import ScoresOfMaps
@@ -53,20 +52,17 @@ class CrossTesting(ScoresOfMaps):
         if not len(own):
             raise UnreadableImage("None of the images could be read.")
         wanted: Targets = targets_of_images(work, "label") if self.target_class == "label" else None
-        images = held(work.net, work.images)
+        made = [work.maps(self.maps, maker) for maker in work.makers]
         parts: list[Mapping[str, np.ndarray]] = []
-        for number, maker in enumerate(work.makers):
-            maps = work.maps(self.maps, maker)
-            index = _with_maps(work, maps)
-            if not index:
-                continue
-            asked = _asked(self.target_class, maps, wanted, index)
-            found = shown_to(
-                work.net, images[index], maps.maps, asked, self.metrics, self.protocol,
-                seed=work.seed, runner=work.runner, **self.options,
+        for index, numbers in _alike([_with_maps(work, maps) for maps in made]):
+            asked = [_asked(self.target_class, made[number], wanted, index) for number in numbers]
+            answers = shown_to(
+                work.net, work.images[index], [made[number].maps for number in numbers], asked, self.metrics,
+                self.protocol, seed=work.seed, runner=work.runner, **self.options,
             )  # fmt: skip
-            place = {"index": np.array(index), "maker": np.full(len(index), number)}
-            parts.append(place | _columns(found, self._hidden()))
+            for number, found in zip(numbers, answers, strict=True):
+                place = {"index": np.array(index), "maker": np.full(len(index), number)}
+                parts.append(place | _columns(found, self._hidden()))
         columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         order = np.lexsort((columns["maker"], columns["index"]))  # an image after the other
         columns = {name: values[order] for name, values in columns.items()}
@@ -89,6 +85,13 @@ def _with_maps(work: Work, maps: Attribution) -> list[int]:
     """Positions of the images that have maps."""
     skipped = {skip.index for skip in maps.skipped}
     return [i for i in range(len(work.images)) if i not in skipped]
+
+
+def _alike(indices: list[list[int]]) -> Iterator[tuple[list[int], list[int]]]:
+    """Images that have maps, and the makers who have maps of just these: all of them, unless files were broken."""
+    for index in dict.fromkeys(map(tuple, indices)):
+        if index:
+            yield list(index), [number for number, own in enumerate(indices) if tuple(own) == index]
 
 
 def _asked(rule: ClassOf, maps: Attribution, wanted: Targets, index: list[int]) -> Targets:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, TypeVar
 
 from suffice.errors import OptionError, UnreadableImage
 from suffice.metrics import find_metric, find_protocol, measure
-from suffice.metrics.api import choices_of, questions_of
+from suffice.metrics.choices import choices_of, questions_of
 from suffice.metrics.protocols import TargetClass
 from suffice.study.kinds.classes import lacking_labels
 from suffice.study.measurement import Found, Measurement, Options, Work, below
