@@ -4,9 +4,9 @@
 
 What maps show does not change how long curves take, so they are random, and making them is not counted. Efficiency is
 the time that the bare models would take for the same forwards, over the time that cross-testing takes, with decoding,
-most of which goes on meanwhile. ``--trace`` lists what the GPU does when all is done once more, and for how much of that
-time it does anything. The last line has the hours that the curves of thirteen models on 5,000 images would take at this
-rate; the maps come on top of it.
+most of which goes on meanwhile. ``--trace`` lists what the GPU does when all is done once more, and for how much of
+that time it does anything. The last lines have the hours that the curves of thirteen models on 5,000 images would take
+at these rates; the maps come on top of it.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ import suffice
 from benchmarks import real_models
 from suffice.bench.bare import BareModel, seconds_of
 from suffice.compare.cross import shown_to
-from suffice.perturb import Runner
+from suffice.perturb import Runner, keep_freed_memory
 from suffice.vision.stream import stream
 
 MODELS = ("resnet50_v1", "mobilenet_v2", "efficientnet_lite0", "vit_tiny")
-LARGE = 13**2 * 5000  # curves of thirteen models: every image in the order of each map, to every model
+LARGE = 13**2 * 5000  # sets of curves: every image in the order of each map, to every model
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", default=",".join(MODELS))
     parser.add_argument("--images", type=int, default=500)
-    parser.add_argument("--maps", type=int, default=4, help="shown to each model")
+    parser.add_argument("--maps", type=int, nargs="+", default=[4, 13], help="shown to each model; each is timed")
     parser.add_argument("--steps", type=int, default=50)
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--precision", default="fp32")
@@ -41,50 +41,51 @@ def main() -> None:
     parser.add_argument("--trace", action="store_true")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     options = parser.parse_args()
+    keep_freed_memory()  # as the command line does
 
     photographs = real_models.photographs()[: options.images]
     names = options.models.split(",")
     maps = [
-        torch.rand(len(photographs), 28, 28, generator=torch.Generator().manual_seed(i)) for i in range(options.maps)
+        torch.rand(len(photographs), 28, 28, generator=torch.Generator().manual_seed(i))
+        for i in range(max(options.maps))
     ]
-    rows = [tested(name, photographs, maps, options) for name in names]
-    whole: dict[str, Any] = {key: sum(row[key] for row in rows) for key in ("forwards", "seconds", "bare seconds")}
-    whole |= {"efficiency": round(whole["bare seconds"] / whole["seconds"], 3)}
-    whole |= {
-        "hours for 13 models, 5,000 images": whole["seconds"]
-        / (len(photographs) * len(names) * len(maps))
-        * LARGE
-        / 3600
-    }
-    print(json.dumps({"images": len(photographs), "models": len(names), **whole}))
+    rows = [row for name in names for row in tested(name, photographs, maps, options)]
+    for count in options.maps:
+        some = [row for row in rows if row["maps"] == count]
+        seconds, bare = (sum(row[key] for row in some) for key in ("seconds", "bare seconds"))
+        hours = seconds / (len(photographs) * len(names) * count) * LARGE / 3600
+        whole = {"maps": count, "seconds": seconds, "efficiency": round(bare / seconds, 3)}
+        print(json.dumps({"images": len(photographs), "models": len(names), **whole, "hours for 13 models": hours}))
 
 
-def tested(name: str, photographs: suffice.Images, maps: list[torch.Tensor], options: Any) -> dict[str, Any]:
-    """Show one model all maps; its line is printed."""
+def tested(name: str, photographs: suffice.Images, maps: list[torch.Tensor], options: Any) -> list[dict[str, Any]]:
+    """Show one model so many maps; the line of each number of them is printed."""
     net = getattr(real_models, name)(options.device)
     runner = Runner(net, batch_size=options.batch, precision=options.precision, compile=options.compile)
     targets = net.predict(photographs).targets.cpu()
 
-    def show(count: int) -> None:
+    def show(images: int, count: int) -> None:
         shown_to(
-            net, photographs[:count], [one[:count] for one in maps], [targets[:count]] * len(maps),
+            net, photographs[:images], [one[:images] for one in maps[:count]], [targets[:images]] * count,
             ["insertion", "deletion"], "jiang", seed=0, runner=runner, steps=options.steps,
         )  # fmt: skip
 
-    show(8)  # what is compiled but once
+    show(8, 2)  # what is compiled but once
     bare = BareModel(runner)
-    before = bare.forwards_per_second(rounds=2)
-    asked = runner.counters.forwards
     waited = seconds_of(lambda: decode(net, photographs, runner), net.device)
-    seconds = seconds_of(lambda: show(len(photographs)), net.device)
-    forwards = runner.counters.forwards - asked
-    speed = (before + bare.forwards_per_second(rounds=2)) / 2
-    row = {"model": net.name, "forwards": forwards, "seconds": seconds, "bare forwards/s": speed}
-    row |= {"bare seconds": forwards / speed, "efficiency": forwards / speed / seconds, "decoding alone": waited}
-    print(json.dumps(row), flush=True)
+    rows = []
+    for count in options.maps:
+        before, asked = bare.forwards_per_second(rounds=2), runner.counters.forwards
+        seconds = seconds_of(lambda count=count: show(len(photographs), count), net.device)
+        forwards = runner.counters.forwards - asked
+        speed = (before + bare.forwards_per_second(rounds=2)) / 2
+        row = {"model": net.name, "maps": count, "forwards": forwards, "seconds": seconds, "bare forwards/s": speed}
+        row |= {"bare seconds": forwards / speed, "efficiency": forwards / speed / seconds, "decoding alone": waited}
+        print(json.dumps(row), flush=True)
+        rows.append(row)
     if options.trace:
-        trace(lambda: show(len(photographs)), net.device)
-    return row
+        trace(lambda: show(len(photographs), options.maps[0]), net.device)
+    return rows
 
 
 def decode(net: suffice.Classifier, photographs: suffice.Images, runner: Runner) -> None:

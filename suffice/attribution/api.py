@@ -120,7 +120,7 @@ def attribute(
         questions = chosen.questions_of(net, options)
         for decoded in counted(batches, chosen.name, len(opened), questions):
             index = decoded.index.tolist()
-            pixels = decoded.pixels.to(net.device)
+            pixels = decoded.on(net.device)
             scores = _scores_of_whole(pixels, runner)
             wanted = net.targets(targets_of(targets, index, len(opened)), scores)
             ids = [opened[i].id for i in index]

@@ -156,7 +156,7 @@ def activations(
     with torch.no_grad():
         for decoded in counted(batches, name, len(opened), 1):
             some = decoded.index.tolist()
-            pixels = decoded.pixels.to(net.device)
+            pixels = decoded.on(net.device)
             none = torch.zeros(len(pixels), dtype=torch.long, device=net.device)
             batch = Batch(net, pixels, none, [opened[i].id for i in some], 0, inside)
             maxima += inside.run(len(batch), lambda rows, batch=batch: _maxima(batch[rows], name))  # type: ignore[misc]

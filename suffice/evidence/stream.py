@@ -27,7 +27,7 @@ from suffice.progress import stage
 from suffice.vision import Classifier, Images, Model, as_classifier, open_images
 from suffice.vision.classifier import Targets, targets_of
 from suffice.vision.identity import image_seed
-from suffice.vision.stream import Decoding, OnError, Skip, stream
+from suffice.vision.stream import Decoding, OnError, PixelBatch, Skip, stream
 
 Progress = Callable[[int, int], None]
 AT_ONCE = 1_000_000  # sets that exhaustive searches hold at once
@@ -108,7 +108,7 @@ class EvidenceStream:
         """What the search finds, and the pixels of each image where something is asked beyond it."""
         self._before = replace(self.runner.counters)
         with closing(self._decoded.one_by_one()) as decoding:
-            index, pixels = _together(decoding.take(self._block))
+            index, pixels = _apart(decoding.take(self._block))
             if len(pixels):
                 yield from self._search_from(index, pixels, decoding)
 
@@ -139,7 +139,7 @@ class EvidenceStream:
                 number, picture, image = in_slot.pop(slot)
                 free.append(slot)
                 yield self.evidence_of(found, probe, slot, number, picture), image
-            index, pixels = _together(decoding.take(self._room(len(free), searcher.active, decoding)))
+            index, pixels = _apart(decoding.take(self._room(len(free), searcher.active, decoding)))
             slots, free = free[: len(index)], free[len(index) :]
             if len(index):
                 there, ids = torch.tensor(slots), _Ids(self.images, index)
@@ -226,7 +226,6 @@ class _Ids(Sequence[str]):
         return _Ids(self._images, index) if isinstance(number, slice) else self._images[int(index)].id
 
 
-def _together(taken: Sequence[tuple[int, Tensor]]) -> tuple[Tensor, Tensor]:
-    """Images that were decoded as their indices [M] and pixels [M, 3, H, W]."""
-    pixels = torch.stack([pixels for _, pixels in taken]) if taken else torch.zeros(0, 3, 1, 1)
-    return torch.tensor([index for index, _ in taken], dtype=torch.long), pixels
+def _apart(batch: PixelBatch | None) -> tuple[Tensor, Tensor]:
+    """Indices [M] and pixels [M, 3, H, W] of images, perhaps of none."""
+    return (torch.zeros(0, dtype=torch.long), torch.zeros(0, 3, 1, 1)) if batch is None else (batch.index, batch.pixels)

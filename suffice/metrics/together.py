@@ -88,7 +88,7 @@ def measure_together(
         questions = 1 + (questions - 1) * len(several)
     batches = stream(images, net.geometry, batch_size=each)
     for decoded in counted(batches, ", ".join(metrics), len(images), questions):
-        pixels = decoded.pixels.to(net.device)
+        pixels = decoded.on(net.device)
         whole = runner.scores(pixels) if {"model", "method"} & needs else None
         for group in alike:
             given = _rows(net, images, [several[i] for i in group], decoded, pixels, whole, objects, seed, runner)

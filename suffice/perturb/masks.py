@@ -136,12 +136,15 @@ class RankMasks:
 
     def rows(self, rows: slice, size: tuple[int, int], device: torch.device) -> Tensor:
         """See :meth:`Masks.rows`."""
+        mask = self.shown(rows, device)
+        return mask if tuple(mask.shape[1:]) == size else enlarge(mask.float(), size, self.enlargement)
+
+    def shown(self, rows: slice, device: torch.device) -> Tensor:
+        """The same at the size of the maps, bool [B, h, w]."""
         if self.ranks.device != device:  # they are small beside the masks made of them, and needed again and again
             self.ranks, self.which, self.thresholds = (t.to(device) for t in (self.ranks, self.which, self.thresholds))
         mask = self.ranks[self.which[rows]] < self.thresholds[rows, None, None]
-        if self.show == "rest":
-            mask = ~mask
-        return mask if tuple(mask.shape[1:]) == size else enlarge(mask.float(), size, self.enlargement)
+        return ~mask if self.show == "rest" else mask
 
 
 def enlarge(maps: Tensor, size: tuple[int, int], rule: Enlargement = "bilinear") -> Tensor:

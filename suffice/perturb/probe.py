@@ -16,7 +16,7 @@ from torch import Tensor
 from suffice.errors import OptionError
 from suffice.options import Count, check_options
 from suffice.perturb.baselines import Baseline, make_baseline
-from suffice.perturb.masks import Cells, FloatMasks, Masks, RegionMasks, fill_cells
+from suffice.perturb.masks import Cells, Enlargement, FloatMasks, Masks, RankMasks, RegionMasks, enlarge, fill_cells
 from suffice.perturb.memory import Memory, distinct
 from suffice.perturb.regions import Grid
 from suffice.perturb.rows import group_sizes
@@ -271,12 +271,16 @@ class Probe:
 
     def _scores(self, images: Tensor, masks: Masks, rows: slice) -> Tensor:
         """Scores [B, classes] of one batch of masked images."""
+        enlargement: Enlargement | None = None
         if isinstance(masks, RegionMasks) and masks.cells == "hard":
             mask = masks.shown(rows, self.device)  # filled while blending
+        elif isinstance(masks, RankMasks):
+            mask, enlargement = masks.shown(rows, self.device), masks.enlargement  # likewise
         else:
             mask = masks.rows(rows, self.net.size, self.device)
         padded, mask = self.runner.padded(images), self.runner.padded(mask)
-        inputs = self._blend(self._shown, self._hidden, padded, mask, self.runner.channels_last)[: len(images)]
+        last = self.runner.channels_last
+        inputs = self._blend(self._shown, self._hidden, padded, mask, last, enlargement)[: len(images)]
         if hasattr(masks, "noise"):
             inputs = inputs + masks.noise(rows, self.net.size, self.device).to(inputs.dtype)
         logits = self.runner.logits(inputs)
@@ -326,14 +330,24 @@ def check_grid(side: int, size: tuple[int, int]) -> None:
         raise OptionError(f"A {side}×{side} grid does not fit {size[0]}×{size[1]} pixels.")
 
 
-def _blend(shown: Tensor, hidden: Tensor, images: Tensor, mask: Tensor, channels_last: bool) -> Tensor:
+def _blend(
+    shown: Tensor,
+    hidden: Tensor,
+    images: Tensor,
+    mask: Tensor,
+    channels_last: bool,
+    enlargement: Enlargement | None = None,
+) -> Tensor:
     """Show images where the mask is 1 and their baselines where it is 0; inputs [B, 3, H, W].
 
     Normalization is affine, so blending normalized images is blending pixels and normalizing then. Images and
     baselines are normalized, [N, 3, H, W] or, where ``channels_last``, [N, H, W, 3]; ``images`` [B] says which one each
-    row is about; the mask is bool or float [B, H, W], or bool [B, side, side] for the cells of a grid.
+    row is about; the mask is bool or float [B, H, W], or smaller and bool: it is enlarged by a rule, or, where there is
+    none, [B, side, side] for the cells of a grid.
     """
     size = shown.shape[1:3] if channels_last else shown.shape[2:4]
+    if enlargement is not None and mask.shape[1:] != size:
+        mask = enlarge(mask.float(), (size[0], size[1]), enlargement)
     cells = mask.dtype == torch.bool and mask.shape[1:] != size
     if mask.device.type == "cpu":  # where choosing takes seven times as long as mixing; by 0 and 1, both are exact
         mask = mask.to(shown.dtype)

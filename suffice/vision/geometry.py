@@ -71,6 +71,10 @@ class Geometry:
         A tensor that already has the input size is taken as it is: whoever gives pixels at the model's own size
         has done the geometry. Files and PIL images always go through it, as the weights' authors meant.
         """
+        return as_pixels(self.decoded(picture))
+
+    def decoded(self, picture: Raster) -> Tensor:
+        """The same, [3, H, W], still in bytes where it was: a quarter of the memory, until a batch is needed."""
         if isinstance(picture, Tensor) and tuple(picture.shape[-2:]) == self.size:
             return picture.float()
 
@@ -90,8 +94,7 @@ class Geometry:
         cropped = transform.crop(picture, *self._corner(resized), *self.size)
         if isinstance(cropped, Image.Image):
             # By numpy: the threads that decode images would each get all of torch's threads.
-            array = np.asarray(cropped, dtype=np.uint8).transpose(2, 0, 1)
-            return torch.from_numpy(array.astype(np.float32, order="C") / np.float32(255))
+            return torch.from_numpy(np.array(np.asarray(cropped, dtype=np.uint8).transpose(2, 0, 1), order="C"))
         return cropped.float().clamp(0, 1)  # bicubic overshoots
 
     def boxes(self, boxes: Sequence[Box], *, width: int, height: int) -> list[Box]:
@@ -129,6 +132,19 @@ class Geometry:
         """Top and left of the center crop."""
         spare = (resized[0] - self.size[0], resized[1] - self.size[1])
         return (spare[0] // 2, spare[1] // 2) if self.halves == "down" else (round(spare[0] / 2), round(spare[1] / 2))
+
+
+def as_pixels(decoded: Tensor) -> Tensor:
+    """Pixels [..., 3, H, W] in [0, 1], float32, of bytes or of such pixels; the same bits on every device.
+
+    Example:
+        >>> as_pixels(torch.tensor([0, 51, 255], dtype=torch.uint8))
+        tensor([0.0000, 0.2000, 1.0000])
+    """
+    if decoded.dtype != torch.uint8:
+        return decoded
+    # By a tensor: GPUs multiply by the inverse of a number instead, which rounds differently.
+    return decoded.float().div_(torch.full((), 255.0, device=decoded.device))
 
 
 class GivenPreprocessing:

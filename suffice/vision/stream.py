@@ -17,6 +17,7 @@ from torch import Tensor
 
 from suffice.errors import ImageError, ImageTooLarge, OptionError, UnreadableImage
 from suffice.options import Count, check_options
+from suffice.vision.geometry import Geometry, as_pixels
 from suffice.vision.images.picture import Images, Picture
 
 OnError = Literal["raise", "skip"]
@@ -25,10 +26,24 @@ Prepare = Callable[[Image.Image | Tensor], Tensor]
 
 @dataclass(frozen=True, eq=False)
 class PixelBatch:
-    """Some images, ready for a model."""
+    """Some images, ready for a model.
 
-    index: Tensor  # position of each image in the sequence [B], int64
-    pixels: Tensor  # [B, 3, H, W] in [0, 1], float32
+    Attributes:
+        index: Position of each image in the sequence, [B] int64.
+        decoded: [B, 3, H, W], uint8 or float32 in [0, 1].
+    """
+
+    index: Tensor
+    decoded: Tensor
+
+    @property
+    def pixels(self) -> Tensor:
+        """Their pixels, [B, 3, H, W] in [0, 1], float32."""
+        return as_pixels(self.decoded)
+
+    def on(self, device: torch.device) -> Tensor:
+        """Their pixels on a device, to which bytes are moved as such."""
+        return as_pixels(self.decoded.to(device))
 
 
 @dataclass(frozen=True)
@@ -53,6 +68,9 @@ class Decoding:
         self._all_running = False
         self._shape: torch.Size | None = None
         self._pool = ThreadPoolExecutor(given.workers, thread_name_prefix="suffice-decode")
+        geometry = given.geometry
+        self._bring = geometry.decoded if isinstance(geometry, Geometry) else geometry
+        self._types = (torch.float32, torch.uint8)[: 1 + isinstance(geometry, Geometry)]
 
     def ready(self, count: int) -> bool:
         """Whether so many images, or all that are left, are decoded by now; never more than are decoded ahead."""
@@ -60,8 +78,8 @@ class Decoding:
         first = [future for _, _, future in islice(self._running, count)]
         return (len(first) == count or self._all_running) and all(future.done() for future in first)
 
-    def take(self, count: int) -> list[tuple[int, Tensor]]:
-        """The next images, up to so many: the position of each in the sequence, and its pixels [3, H, W]."""
+    def take(self, count: int) -> PixelBatch | None:
+        """The next images, up to so many; None where none are left."""
         taken: list[tuple[int, Tensor]] = []
         while len(taken) < count:
             self._run_ahead()
@@ -69,7 +87,12 @@ class Decoding:
                 self.close()
                 break
             taken += self._first()
-        return taken
+        if not taken:
+            return None
+        index, decoded = zip(*taken, strict=True)
+        if len({one.dtype for one in decoded}) > 1:
+            decoded = tuple(map(as_pixels, decoded))
+        return PixelBatch(torch.tensor(index), torch.stack(decoded))
 
     def close(self) -> None:
         """Wait for what is being decoded, and let go of the rest."""
@@ -85,7 +108,7 @@ class Decoding:
     def _prepared(self, picture: Picture) -> Tensor:
         decoded = picture.decode()
         try:
-            return self._given.geometry(decoded)
+            return self._bring(decoded)
         except ImageTooLarge as error:  # which does not know the name
             raise ImageTooLarge(f"{picture.name}: {error}") from error
 
@@ -103,7 +126,7 @@ class Decoding:
         return [(index, pixels)]
 
     def _check(self, pixels: Tensor, name: str) -> None:
-        if pixels.dim() != 3 or pixels.shape[0] != 3 or pixels.dtype != torch.float32:
+        if pixels.dim() != 3 or pixels.shape[0] != 3 or pixels.dtype not in self._types:
             seen = f"{pixels.dtype} {list(pixels.shape)}"
             raise OptionError(f"Geometry made {seen} of {name}; expected float32 [3, H, W].")
         self._shape = self._shape or pixels.shape
@@ -138,9 +161,9 @@ class PixelStream:
     def _batches(self, decoding: Decoding) -> Iterator[PixelBatch]:
         # Closed also when the loop over the batches is left early, or interrupted.
         with closing(decoding):
-            while chunk := decoding.take(self.batch_size):
-                yield PixelBatch(torch.tensor([index for index, _ in chunk]), torch.stack([p for _, p in chunk]))
-                del chunk  # or the last batch would stay in memory while the next is gathered
+            while batch := decoding.take(self.batch_size):
+                yield batch
+                del batch  # or it would stay in memory while the next is gathered
 
 
 def readable(images: Images, on_error: OnError = "skip", most: int | None = None) -> tuple[Images, list[Skip]]:

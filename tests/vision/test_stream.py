@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from suffice.errors import ImageError, OptionError, UnreadableImage
+from suffice.vision.geometry import Geometry
 from suffice.vision.images import Images, Picture, open_images
-from suffice.vision.stream import Skip, readable, stream
+from suffice.vision.stream import PixelBatch, Skip, readable, stream
 
 
 def decoding_threads():
@@ -45,6 +46,11 @@ def numbered(count, broken=(), **options):
 
 def identity(pixels):
     return pixels
+
+
+def taken(decoding, count):
+    """Positions of the next images."""
+    return decoding.take(count).index.tolist()
 
 
 def test_batches_come_in_order_whatever_finishes_first():
@@ -273,7 +279,7 @@ def test_what_is_decoded_by_now_can_be_asked():
 
     pictures = Images(Picture(str(i), Gated(i)) for i in range(5))
     decoding = stream(pictures, identity, workers=2, ahead=4).one_by_one()
-    assert [index for index, _ in decoding.take(2)] == [0, 1]
+    assert taken(decoding, 2) == [0, 1]
     for _ in range(200):
         if decoding.ready(1):
             break
@@ -281,14 +287,53 @@ def test_what_is_decoded_by_now_can_be_asked():
     assert decoding.ready(1)
     assert not decoding.ready(2)  # the fourth waits at the gate
     gate.set()
-    assert [index for index, _ in decoding.take(9)] == [2, 3, 4]
+    assert taken(decoding, 9) == [2, 3, 4]
     assert decoding.ready(5)  # nothing is left, and nothing has to be waited for
-    assert decoding.take(1) == []
+    assert decoding.take(1) is None
     assert not decoding_threads()
 
 
 def test_ready_never_promises_more_than_is_decoded_ahead():
     decoding = stream(numbered(9), identity, workers=1, ahead=3).one_by_one()
     assert not decoding.ready(4)
-    assert len(decoding.take(9)) == 9
+    assert taken(decoding, 9) == list(range(9))
     decoding.close()
+
+
+@pytest.fixture
+def files_and_tensors():
+    """A photograph in bytes, and pixels of the size wanted."""
+    random = np.random.default_rng(0)
+    photograph = Image.fromarray(random.integers(0, 256, (40, 50, 3), dtype=np.uint8))
+    return photograph, torch.rand(3, 32, 32, generator=torch.Generator().manual_seed(0))
+
+
+def test_bytes_stay_bytes_until_a_batch_is_used(files_and_tensors):
+    geometry, photograph = Geometry((32, 32)), files_and_tensors[0]
+    (batch,) = stream(open_images([photograph] * 3), geometry)
+    assert batch.decoded.dtype == torch.uint8
+    by_hand = np.asarray(photograph.resize((40, 32), Image.Resampling.BICUBIC).crop((4, 0, 36, 32)), dtype=np.float32)
+    wanted = torch.from_numpy(by_hand.transpose(2, 0, 1) / np.float32(255))
+    assert torch.equal(batch.pixels, wanted.expand(3, -1, -1, -1))
+    assert torch.equal(batch.on(torch.device("cpu")), batch.pixels)
+    assert torch.equal(geometry(photograph), wanted)
+
+
+def test_bytes_and_pixels_may_be_in_one_batch(files_and_tensors):
+    photograph, pixels = files_and_tensors
+    geometry = Geometry((32, 32))
+    mixed = Images([*open_images([photograph]), *open_images(pixels[None])])
+    (batch,) = stream(mixed, geometry)
+    assert torch.equal(batch.pixels, torch.stack([geometry(photograph), pixels]))
+
+
+def test_only_a_geometry_of_ours_may_give_bytes():
+    with pytest.raises(OptionError, match="uint8"):
+        list(stream(numbered(1), lambda pixels: pixels.byte()))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_pixels_have_the_same_bits_on_every_device():
+    every = torch.arange(256, dtype=torch.uint8).view(1, 1, 16, 16).expand(1, 3, 16, 16)
+    batch = PixelBatch(torch.zeros(1, dtype=torch.long), every)
+    assert torch.equal(batch.on(torch.device("cuda")).cpu(), batch.pixels)
