@@ -60,10 +60,10 @@ JOBS = {
     ),
     "cross": Job(
         "benchmarks/cross_speed.py", "--images 500 --batch 1024 --precision fp16 --compile",
-        f"--images 10 --steps 2 {SMALL}", 300, "curves of a cross-test against the bare models",
+        f"--images 10 --steps 2 --maps 1 2 {SMALL}", 300, "curves of a cross-test against the bare models",
     ),
     "cross-uncompiled": Job(
-        "benchmarks/cross_speed.py", "--images 250 --batch 512 --precision fp16", f"--images 9 --steps 2 {SMALL}", 150,
+        "benchmarks/cross_speed.py", "--images 250 --batch 512 --precision fp16", f"--images 9 --steps 2 --maps 1 2 {SMALL}", 150,
         "the same as it is without compiling",
     ),
     "confirming": Job(
@@ -98,8 +98,8 @@ JOBS = {
     ),
     "overhead": Job(
         "benchmarks/study_scale.py --model benchmarks.real_models:resnet50_v1 --only overhead --images {photographs}",
-        "--count 1000 --device cuda --precision fp16 --batch 1024 --grid 7 --max-size 1 --deletion-orders 0 --steps 14 "
-        "--rounds 8",
+        "--count 1000 --device cuda --precision fp16 --batch 1024 --grid 7 --max-size 3 --deletion-orders 0 --steps 56 "
+        "--rounds 2",
         "--count 4 --device cpu --batch 16 --grid 3 --max-size 1 --deletion-orders 0 --steps 2 --rounds 1", 280,
         "what a study adds to the functions it calls",
     ),
