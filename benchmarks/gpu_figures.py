@@ -63,8 +63,8 @@ JOBS = {
         f"--images 10 --steps 2 --maps 1 2 {SMALL}", 300, "curves of a cross-test against the bare models",
     ),
     "cross-uncompiled": Job(
-        "benchmarks/cross_speed.py", "--images 250 --batch 512 --precision fp16", f"--images 9 --steps 2 --maps 1 2 {SMALL}", 150,
-        "the same as it is without compiling",
+        "benchmarks/cross_speed.py", "--images 250 --batch 512 --precision fp16",
+        f"--images 9 --steps 2 --maps 1 2 {SMALL}", 150, "the same as it is without compiling",
     ),
     "confirming": Job(
         "benchmarks/precision.py --without-exact --models vit --out agreement",
