@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from string import ascii_lowercase
+from string import ascii_letters
 
 import numpy as np
 
@@ -74,5 +74,5 @@ def letters_of(order: Sequence[str], different: Iterable[tuple[str, str]]) -> di
 
 
 def _letter(number: int) -> str:
-    rounds, rest = divmod(number, len(ascii_lowercase))
-    return ascii_lowercase[rest] + ("" if not rounds else f"{rounds}")
+    rounds, rest = divmod(number, len(ascii_letters))
+    return ascii_letters[rest] + ("" if not rounds else f"{rounds}")

@@ -121,7 +121,7 @@ def method_findings(
             text = f"{sentence(c, pair, size)[:-1].partition(': the ')[0]}, the next best of {len(real)} methods."
             said.append(Finding(where + text, evidence(c, pair, size), "truest", _source(study, scores, metric, pair)))
         elif pair is not None:
-            first.append(f"by {metric}, {_first_group(c, real)}")
+            first.append(f"by {metric}, {listed(first_place(c, real))}")
         for control in scores.controls:
             others = (name for name in c.order if name not in scores.controls)
             chance[control][metric] = [name for name in others if not _better(c, name, control)]
@@ -150,9 +150,10 @@ def _better(c: Comparison, name: str, control: str) -> bool:
     return bool((own.mean() > other.mean()) == c.quantity.higher_is_better)
 
 
-def _first_group(c: Comparison, real: list[str]) -> str:
-    first = c.letters[real[0]]
-    return listed([name for name in real if set(c.letters[name]) & set(first)])
+def first_place(c: Comparison, real: list[str]) -> list[str]:
+    """The first of some methods, and those that do not differ from it."""
+    pairs = {name: c.pair(real[0], name) for name in real[1:]}
+    return [real[0], *(name for name, pair in pairs.items() if pair is None or not pair.clear)]
 
 
 def _source(study: Study, scores: MethodScores, metric: str, pair: Pair) -> Source:

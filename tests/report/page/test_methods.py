@@ -1,8 +1,11 @@
 """Tables of methods: means over the same models are ranked, those over others are not."""
 
+import numpy as np
+
 from suffice.report.figures import find_figure
-from suffice.report.page.methods import method_findings, method_table
-from suffice.report.page.quantities import MethodScores
+from suffice.report.page.comparing import Comparison
+from suffice.report.page.methods import first_place, method_findings, method_table
+from suffice.report.page.quantities import MethodScores, Quantity
 from suffice.study import Study
 
 
@@ -50,3 +53,15 @@ def test_figures_and_sentences_say_of_which_of_several_tables_they_are(tmp_path)
     said, untold = method_findings(study, scores, {"insertion": scores.comparison("insertion")}, named=True)
     assert all(text.startswith("In first: ") for text in [*(one.text for one in said), *untold])
     assert said or untold
+
+
+def test_first_place_is_shared_by_those_that_do_not_differ_from_the_first_however_many_there_are():
+    """With so many methods, each a little worse than the one before, groups outnumber the letters."""
+    random, count = np.random.default_rng(0), 80
+    values = {f"method-{i:02d}": random.normal(-0.5 * i, 1, 60).tolist() for i in range(count)}
+    compared = Comparison.of(Quantity("score", "score", "how high?", higher_is_better=True), values)
+    assert any(character.isdigit() for letters in compared.letters.values() for character in letters)
+    best, *others = compared.order
+    alike = [name for name in others if not compared.pair(best, name).clear]
+    assert 0 < len(alike) < 20
+    assert first_place(compared, compared.order) == [best, *alike]
