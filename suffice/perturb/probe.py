@@ -16,7 +16,8 @@ from torch import Tensor
 from suffice.errors import OptionError
 from suffice.options import Count, check_options
 from suffice.perturb.baselines import Baseline, make_baseline
-from suffice.perturb.masks import Cells, Enlargement, FloatMasks, Masks, RankMasks, RegionMasks, enlarge, fill_cells
+from suffice.perturb.blending import blended
+from suffice.perturb.masks import Cells, Enlargement, FloatMasks, Masks, RankMasks, RegionMasks
 from suffice.perturb.memory import Memory, distinct
 from suffice.perturb.regions import Grid
 from suffice.perturb.rows import group_sizes
@@ -109,7 +110,7 @@ class Probe:
         self.grid = grid if isinstance(grid, Grid) else Grid(grid)
         self.runner = Runner.of(net, runner, batch_size=batch_size, precision=precision, compile=compile)
         self.device = self.runner.device
-        self._blend = self.runner.fused(_blend)
+        self._blend = self.runner.fused(blended)
         self.memory = Memory(remember, columns=2)
         self.baseline, self.seed = baseline, seed
         check_grid(self.grid.side, net.size)
@@ -328,35 +329,3 @@ def check_grid(side: int, size: tuple[int, int]) -> None:
     """Raise an error where a grid has more cells a side than an input of this height and width has pixels."""
     if side > min(size):
         raise OptionError(f"A {side}×{side} grid does not fit {size[0]}×{size[1]} pixels.")
-
-
-def _blend(
-    shown: Tensor,
-    hidden: Tensor,
-    images: Tensor,
-    mask: Tensor,
-    channels_last: bool,
-    enlargement: Enlargement | None = None,
-) -> Tensor:
-    """Show images where the mask is 1 and their baselines where it is 0; inputs [B, 3, H, W].
-
-    Normalization is affine, so blending normalized images is blending pixels and normalizing then. Images and
-    baselines are normalized, [N, 3, H, W] or, where ``channels_last``, [N, H, W, 3]; ``images`` [B] says which one each
-    row is about; the mask is bool or float [B, H, W], or smaller and bool: it is enlarged by a rule, or, where there is
-    none, [B, side, side] for the cells of a grid.
-    """
-    size = shown.shape[1:3] if channels_last else shown.shape[2:4]
-    if enlargement is not None and mask.shape[1:] != size:
-        mask = enlarge(mask.float(), (size[0], size[1]), enlargement)
-    cells = mask.dtype == torch.bool and mask.shape[1:] != size
-    if mask.device.type == "cpu":  # where choosing takes seven times as long as mixing; by 0 and 1, both are exact
-        mask = mask.to(shown.dtype)
-    if cells:
-        mask = fill_cells(mask, (size[0], size[1]))
-    mask = mask.unsqueeze(-1 if channels_last else 1)
-    shown, hidden = shown.index_select(0, images), hidden.index_select(0, images)
-    if mask.dtype == torch.bool:
-        blended = torch.where(mask, shown, hidden)
-    else:
-        blended = hidden.lerp_(shown, mask.to(shown.dtype))  # into a copy: on CPUs, new memory takes longer than mixing
-    return blended.permute(0, 3, 1, 2) if channels_last else blended

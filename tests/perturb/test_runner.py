@@ -319,7 +319,7 @@ def test_ten_models_one_after_the_other_compile_once_each(compilations):
             probe.ask(torch.arange(9) % count, torch.arange(9) * 7 + 1)
             assert torch.allclose(probe.whole, net(pictures(count, 16)).amax(dim=1), atol=1e-5)
             # Two probes without a runner in common are two runners: blending and the model, once each.
-            assert sorted(compilations) == ["_blend", "forward"], (number, count)
+            assert sorted(compilations) == ["blended", "forward"], (number, count)
             compilations.clear()
 
 
@@ -329,11 +329,11 @@ def test_a_runner_compiles_once_for_any_number_of_images_and_kind_of_question(co
     for count in (3, 1, 6, 2, 9):
         probe = Probe(net, pictures(count, 16), runner=runner, grid=4)
         probe.ask(torch.arange(11) % count, torch.arange(11) * 7 + 1)
-    assert sorted(compilations) == ["_blend", "forward"]
+    assert sorted(compilations) == ["blended", "forward"]
     for count in (2, 5):
         probe = Probe(net, pictures(count, 16), runner=runner, grid=4)
         probe.ask(torch.arange(7) % count, torch.rand(7, 16, 16))  # masks of floats are blended otherwise
-    assert sorted(compilations) == ["_blend", "_blend", "forward"]
+    assert sorted(compilations) == ["blended", "blended", "forward"]
 
 
 def test_gradient_modes_are_compiled_for_once_each(compilations):
@@ -344,7 +344,7 @@ def test_gradient_modes_are_compiled_for_once_each(compilations):
             with mode():
                 Probe(net, pictures(number + 1, 16), runner=runner, grid=4).ask(0, torch.arange(5))
     # The probe needs no gradients whatever the mode around it, but tensors of inference mode are of another kind.
-    assert sorted(compilations) == ["_blend", "_blend", "forward", "forward"]
+    assert sorted(compilations) == ["blended", "blended", "forward", "forward"]
 
 
 def test_more_kinds_of_work_than_torch_has_versions_of_a_function(compilations):
@@ -352,16 +352,16 @@ def test_more_kinds_of_work_than_torch_has_versions_of_a_function(compilations):
     runner = Runner(net, compile=True, batch_size=4)
     for side in range(2, 13):
         Probe(net, pictures(2, 16), runner=runner, grid=side).ask(0, Grid(side).full(1))
-    assert compilations.count("_blend") == 11
+    assert compilations.count("blended") == 11
     assert compilations.count("forward") == 1
 
 
 METHODS = {
-    "rise": ({"masks": 9}, ["_blend", "_blend", "forward"]),  # whole images, and those seen through masks
+    "rise": ({"masks": 9}, ["blended", "blended", "forward"]),  # whole images, and those seen through masks
     "integrated-gradients": ({"steps": 3}, ["forward"]),
     # Each once with gradients and once without.
     "igos++": ({"steps": 3, "iterations": 2, "size": 8}, ["forward", "forward", "masked_inputs", "masked_inputs"]),
-    "vit-cx": ({"threshold": 0.3}, ["_blend", "_blend", "_noise_where_hidden", "forward"]),
+    "vit-cx": ({"threshold": 0.3}, ["blended", "blended", "_noise_where_hidden", "forward"]),
 }
 
 
