@@ -374,7 +374,7 @@ def test_a_method_compiles_nothing_anew_for_other_numbers_of_images(name, compil
     for count, wanted in zip((5, 2, 1, 3), plain, strict=True):
         found = attribute(net, pictures(count, 16), name, runner=runner, **options).maps
         torch.testing.assert_close(found, wanted, atol=2e-4 * float(wanted.abs().max()), rtol=1e-3)
-    assert sorted(compilations) == expected
+    assert sorted(compilations) == sorted(expected)
 
 
 def test_out_of_memory_of_a_compiled_model_compiles_the_smaller_shape_once(compilations):
