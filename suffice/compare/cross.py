@@ -14,18 +14,18 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from suffice.attribution import Attribution, attribute
+from suffice.attribution import Attribution, attribute, find_method
 from suffice.compare.cross_result import CrossTest
 from suffice.compare.pairwise import Numbers
 from suffice.errors import OptionError
 from suffice.metrics import Scores, find_metric, find_protocol
-from suffice.metrics.choices import choices_of
+from suffice.metrics.choices import choices_of, questions_together
 from suffice.metrics.curves import CurveChoices
 from suffice.metrics.map_batch import checked
 from suffice.metrics.together import Maps, measure_together
 from suffice.options import Count, check_options
 from suffice.perturb.runner import AnyPrecision, Runner
-from suffice.progress import reports
+from suffice.progress import plan, reports
 from suffice.vision import Classifier, Images, Model, as_classifier, open_images
 from suffice.vision.classifier import Targets
 from suffice.vision.provenance import provenance
@@ -98,13 +98,18 @@ def cross_test(
         )
     names = list(dict.fromkeys([metric] if isinstance(metric, str) else metric))
     check_curves(names)
-    choices_of(_whole_metrics(names), find_protocol(protocol), choices)  # what cannot be is said before any work
+    wanted = _whole_metrics(names)
+    chosen = choices_of(wanted, find_protocol(protocol), choices)  # what cannot be is said before any work
     if target_class == "generating":
         _check_classes(given)
     opened = open_images(images)
     runners = [Runner(net, batch_size=batch_size, precision=precision, compile=compile) for net in given]
     labels = [_labels(net, opened) if target_class == "label" else None for net in given]
-    made = list(maps or ())
+    made, every = list(maps or ()), len(given) * len(opened)
+    if maps is None:
+        by = find_method(method)
+        plan(by.name, every, by.questions_of(given[0], dict(options or {})))
+    plan(", ".join(wanted), every, questions_together(given[0], wanted, chosen, len(given)))
     if maps is None:
         for net, runner, own in zip(given, runners, labels, strict=True):
             made.append(attribute(net, opened, method, own, seed=seed, runner=runner, **dict(options or {})))

@@ -27,3 +27,11 @@ def questions_of(net: Classifier, metrics: Sequence[str], choices: Mapping[str, 
     """How many inputs an image puts through the model for some metrics, with the choices of each; None if unknown."""
     counts = [find_metric(name).questions_of(net, choices[name]) for name in metrics]
     return None if None in counts else 1 + sum(count for count in counts if count is not None)
+
+
+def questions_together(
+    net: Classifier, metrics: Sequence[str], choices: Mapping[str, Mapping[str, Any]], sets: int
+) -> float | None:
+    """The same for so many sets of maps of one image, which is asked about whole but once."""
+    questions = questions_of(net, metrics, choices)
+    return None if questions is None else 1 + (questions - 1) * sets

@@ -13,7 +13,7 @@ from torch import Tensor
 from suffice.attribution import Attribution
 from suffice.errors import OptionError
 from suffice.metrics.boxes import boxes_of
-from suffice.metrics.choices import choices_of, questions_of
+from suffice.metrics.choices import choices_of, questions_together
 from suffice.metrics.map_batch import MapBatch
 from suffice.metrics.metric import Metric, find_metric
 from suffice.metrics.outcome import Outcome, joined
@@ -83,9 +83,7 @@ def measure_together(
     each = max(1, runner.batch_size // max(map(len, alike)))
     outcomes: list[dict[str, list[Outcome]]] = [{name: [] for name in metrics} for _ in several]
     asked: list[list[Tensor]] = [[] for _ in several]
-    questions = questions_of(net, metrics, choices)
-    if questions is not None:
-        questions = 1 + (questions - 1) * len(several)
+    questions = questions_together(net, metrics, choices, len(several))
     batches = stream(images, net.geometry, batch_size=each)
     for decoded in counted(batches, ", ".join(metrics), len(images), questions):
         pixels = decoded.on(net.device)
