@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from suffice.attribution import Attribution, attribute, find_method
+from suffice.attribution.api import check_fit
 from suffice.compare.cross_result import CrossTest
 from suffice.compare.pairwise import Numbers
 from suffice.errors import OptionError
@@ -107,8 +108,11 @@ def cross_test(
     labels = [_labels(net, opened) if target_class == "label" else None for net in given]
     made, every = list(maps or ()), len(given) * len(opened)
     if maps is None:
-        by = find_method(method)
-        plan(by.name, every, by.questions_of(given[0], dict(options or {})))
+        by, own_options = find_method(method), dict(options or {})
+        by.check(own_options)
+        for net in given:
+            check_fit(by, net, own_options)
+        plan(by.name, every, by.questions_of(given[0], own_options))
     plan(", ".join(wanted), every, questions_together(given[0], wanted, chosen, len(given)))
     if maps is None:
         for net, runner, own in zip(given, runners, labels, strict=True):

@@ -169,3 +169,15 @@ def test_what_cannot_be_cross_tested():
         cross_test(models, pictures(1), "no such method", targets=1)
     with pytest.raises(OptionError, match="not of 'deletion'"):
         crossed({"a": [(8,)], "b": [(4,)]}, metric="insertion").scores("deletion")
+
+
+def test_methods_that_cannot_be_are_said_before_any_map_is_made(monkeypatch):
+    monkeypatch.setattr("suffice.compare.cross.attribute", lambda *_, **__: pytest.fail("a map was made"))
+    models, images = nets({"a": [(8,)], "b": [(4,)]}), pictures(1)
+    for method, options, said in (
+        ("occlusion", {"window": "wide"}, "window='wide'"),
+        ("occlusion", {"wide": 1}, "has no option 'wide'"),
+        ("cgw1", {}, "cgw1 does not fit"),
+    ):
+        with pytest.raises(OptionError, match=said):
+            cross_test(models, images, method, "insertion", options=options, **CURVE)
