@@ -89,7 +89,7 @@ def study_of_models(
     if unknown := [what for what in measure if what not in WHAT] or ([] if measure else ["nothing"]):
         raise OptionError(f"measure={unknown[0]!r}; it can be {', '.join(WHAT)}, or several of them.")
     if len(models) < 2:
-        raise OptionError(f"{len(models)} models were given; comparing takes two or more.")
+        raise OptionError(f"Comparing takes two or more models; {len(models)} given.")
     wanted: dict[str, dict[str, Any]] = {what: {"kind": what} for what in WHAT if what in measure}
     if "predictions" in wanted:
         wanted["predictions"]["top"] = ALL_CLASSES

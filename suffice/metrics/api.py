@@ -96,7 +96,7 @@ def measure(
     wanted = [str(one) for one in ([metric] if isinstance(metric, (str, Metric)) else metric)]
     chosen = find_protocol(protocol)
     check_arguments(measure, options, (option for name in wanted for option in find_metric(name).options))
-    choices_of(wanted, chosen, options)
+    choices_of(wanted, chosen, options)  # what cannot be is said before images are opened
     source = maps if isinstance(maps, Attribution) else None
     opened = _with_maps(open_images(images.detach() if isinstance(images, Tensor) else images), source)
     given = checked(maps if source is None else source.maps, len(opened))

@@ -259,12 +259,16 @@ def _checked(model: PlannedModel, asked: Asked, net: Classifier) -> PlannedModel
         if reason is not None:
             if asked.run.misfits == "raise":
                 table = asked.places.measurement(name)
-                place = asked.places.about(table, f"{reason}, {name.rpartition('/')[2]!r}", "methods", "method")
-                raise asked.places.error(
-                    place,
-                    f"{name} does not fit {model.label}: {reason}. Name the models that it is for in 'models' of "
-                    f'[{".".join(map(str, table))}], or write misfits = "skip" in [run].',
-                )
+                last, by = name.rpartition("/")[2], getattr(one, "method", None)
+                place = asked.places.about(table, f"{reason}, {last!r}", "methods", "method")
+                what = name if by in (None, last) else f"{name} ({by})"
+                so = "Leave out one of the two."
+                if asked.places.name:
+                    so = (
+                        f"Name the models that it is for in 'models' of [{'.'.join(map(str, table))}], or write "
+                        'misfits = "skip" in [run].'
+                    )
+                raise asked.places.error(place, f"{what} does not fit {model.label}: {reason}. {so}")
             misfits[name] = reason
     # What reads maps that are not made with this model is not made with it either.
     for name, one in asked.measurements.items():

@@ -46,7 +46,12 @@ def test_just_some_measurements_and_nothing_left_behind(tmp_path):
 
 
 def test_what_cannot_be_compared(tmp_path):
-    assert "comparing takes two or more" in run("compare", "scenes:test[:2]", "--model", "zoo/deit", code=2).stderr
+    alone = run("compare", "scenes:test[:2]", "--model", "zoo/deit", code=2).stderr
+    assert "Comparing takes two or more models; 1 given." in alone
+    cross = ("--measure", "cross-test", "--method", "cgw1")
+    misfit = run("compare", "scenes:test[:2]", "--model", "zoo/resnet,zoo/deit", *cross, code=2).stderr
+    assert "maps (cgw1) does not fit zoo/resnet" in misfit
+    assert "[run]" not in misfit  # there is no file to write it in
     assert "--measure maps" in run("compare", "scenes:test[:2]", *MODELS, "--measure", "maps", code=2).stderr
     assert "There is no study in" in run("compare", tmp_path, code=2).stderr
     assert "one folder of a study" in run("compare", "a", "b", code=2).stderr

@@ -227,7 +227,7 @@ def test_a_wrong_file_is_one_line_and_nothing_is_written(folder, kind):
         ('"pictures"', '"picturse"', "study.toml, line 2: There is no file or folder"),
         ('"tests.study.small:any_of"', '"zoo/resnte"', "study.toml, line 3: The zoo has no network 'resnte'"),
         ('label = "sum"', 'checkpoint = "none.safetensors"', "line 3: There is no checkpoint none.safetensors"),
-        ('"occlusion"\nwindow = 8\nstride = 8', '"rollout"', "line 10: maps does not fit tests.study.small:any_of"),
+        ('"occlusion"\nwindow = 8\nstride = 8', '"rollout"', "line 10: maps (rollout) does not fit tests"),
         ("window = 8", 'target_class = "label"\nwindow = 8', "line 11: maps does not fit the images"),
         ('["insertion"]\nsteps = 9', '["pointing-game"]', "line 16: scores does not fit the images"),
     ],
